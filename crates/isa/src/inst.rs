@@ -356,9 +356,9 @@ pub enum Op {
     StAsync(Ty, u8),
     /// As `StAsync`, with an operation on the word.
     RedAsync(AtomOp, Ty),
-    /// A bulk copy: a is an address in shared memory (32 bits), b one of global memory or the generic address of a tensor
-    /// map, c (vector) the number of bytes or the coordinates, then the mask of a multicast, and `src[3]` the mbarrier at
-    /// which the bytes count (an address in shared memory) or None.
+    /// A bulk copy: a is an address in shared memory (32 bits), b one of global memory or the generic address of a
+    /// tensor map, c (vector) the number of bytes or the coordinates, then the mask of a multicast, and `src[3]` the
+    /// mbarrier at which the bytes count (an address in shared memory) or None.
     Bulk(Bulk),
     /// Close the current group of bulk copies.
     BulkCommit,
@@ -377,8 +377,8 @@ pub enum Op {
     /// d = the transposed 8 x 8 matrix a of 16-bit elements.
     MovMatrix,
 
-    /// d (vector) = a * b, plus d if the predicate c is true, by four warps together. a is a vector or the descriptor of
-    /// a matrix in shared memory, b a descriptor; `src[3]` is d again.
+    /// d (vector) = a * b, plus `src[3]` if the predicate c is true, by four warps together. a is a vector or the
+    /// descriptor of a matrix in shared memory, b a descriptor.
     Wgmma(Wgmma),
     /// Close the current group of such products.
     WgmmaCommit,

@@ -1,5 +1,5 @@
-//! Bulk copies on the h200, on both models: bytes and boxes of tensors, to and from shared memory, with swizzles, fills,
-//! sums and multicast, and what goes wrong with them.
+//! Bulk copies on the h200, on both models: bytes and boxes of tensors, to and from shared memory, with swizzles,
+//! fills, sums and multicast, and what goes wrong with them.
 
 use warploom::{Arg, Chip, Device, Error, Launch, Report, SimModel, SimOptions, Swizzle, TensorMap, args};
 
@@ -202,7 +202,7 @@ fn boxes_go_back_and_add_up() {
 
 #[test]
 fn a_tile_goes_to_all_ctas_of_a_cluster() {
-    // Each CTA waits for 1,024 bytes; rank 0 sends them to ranks 0 and 2, and rank 1 to itself and 3 from shared memory.
+    // Each CTA waits for 1,024 bytes; rank 0 sends them to ranks 0 and 2, rank 1 to itself and 3 from shared memory.
     let text = format!(
         "{HEAD}.visible .entry k({PARAMS}) {{
             .reg .b32 %r<24>; .reg .b64 %d<12>; .reg .pred %p<6>; .reg .b16 %h<2>;
@@ -263,7 +263,8 @@ fn misuse_is_told() {
     };
     let bytes = |size: u32, offset: u32| {
         format!(
-            "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1+{offset}], [%d0], {size}, [%r2];"
+            "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+                [%r1+{offset}], [%d0], {size}, [%r2];"
         )
     };
     fault(&bytes(20, 0), "not a multiple of 16");

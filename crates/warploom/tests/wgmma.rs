@@ -1,7 +1,7 @@
 //! `wgmma` on the h200, on both models: types, orders and swizzles against plain sums, groups, and refusals.
 
 use half::{bf16, f16};
-use warploom::{Chip, Device, Error, Launch, Report, SimModel, SimOptions, args};
+use warploom::{Arg, Chip, Device, Error, Launch, Report, SimModel, SimOptions, Swizzle, TensorMap, args};
 
 const MODELS: [SimModel; 2] = [SimModel::Functional, SimModel::Timing];
 
@@ -282,5 +282,101 @@ fn misuse_is_told() {
     for model in MODELS {
         let said = run(case, model, extra).unwrap_err().to_string();
         assert!(said.contains("descriptor leads there") && said.contains("m64n8k16"), "{said}");
+    }
+}
+
+/// D (64 x 64) = A * B, K = 128 in two stages: one thread lets the copy engine bring tiles of 64 columns of A and of B
+/// (as rows of its columns), and all multiply a stage in four steps of K.
+#[test]
+fn tiles_come_from_the_copy_engine() {
+    let list = (0..32).map(|at| format!("%f{at}")).collect::<Vec<_>>().join(", ");
+    let zero: String = (0..32).map(|at| format!("mov.f32 %f{at}, 0f00000000;\n")).collect();
+    let stores: String = (0..32).map(|at| format!("st.global.f32 [%d5+{}], %f{at};\n", 4 * at)).collect();
+    let steps: String = (0..4)
+        .map(|step| {
+            format!(
+                "add.u64 %d8, %d6, {0}; add.u64 %d9, %d7, {0};
+                 wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {{{list}}}, %d8, %d9, 1, 1, 1, 0, 0;\n",
+                2 * step
+            )
+        })
+        .collect();
+    let text = format!(
+        ".version 8.6\n.target sm_90a\n.address_size 64
+        .visible .entry k(.param .u64 out, .param .align 64 .b8 ma[128], .param .align 64 .b8 mb[128]) {{
+            .reg .b32 %r<20>; .reg .f32 %f<32>; .reg .b64 %d<12>; .reg .pred %p<4>;
+            .shared .align 1024 .b8 tiles[32768];
+            .shared .align 8 .b8 bars[16];
+            ld.param.u64 %d1, [out]; mov.b64 %d2, ma; cvta.param.u64 %d2, %d2; mov.b64 %d3, mb; cvta.param.u64 %d3, %d3;
+            mov.u32 %r0, %tid.x; mov.u32 %r1, tiles; mov.u32 %r2, bars;
+            setp.ne.u32 %p0, %r0, 0;
+            @%p0 bra READY;
+            mbarrier.init.shared::cta.b64 [%r2], 1; mbarrier.init.shared::cta.b64 [%r2+8], 1;
+            fence.proxy.async;
+            mov.u32 %r3, 0; mov.u32 %r4, 0; mov.u32 %r5, %r1; mov.u32 %r6, %r2;
+          BRING:
+            mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r6], 16384;
+            cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+                [%r5], [%d2, {{%r3, %r4}}], [%r6];
+            add.u32 %r7, %r5, 8192;
+            cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+                [%r7], [%d3, {{%r3, %r4}}], [%r6];
+            add.u32 %r3, %r3, 64; add.u32 %r5, %r5, 16384; add.u32 %r6, %r6, 8;
+            setp.lt.u32 %p1, %r3, 128;
+            @%p1 bra BRING;
+          READY:
+            bar.sync 0;
+            {zero}
+            mov.u32 %r8, 0; mov.u32 %r5, %r1; mov.u32 %r6, %r2;
+          STAGE:
+            mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r6], 0;
+            @!%p2 bra STAGE;
+            shr.u32 %r9, %r5, 4; cvt.u64.u32 %d6, %r9; or.b64 %d6, %d6, 0x4000004000010000; add.u64 %d7, %d6, 512;
+            wgmma.fence.sync.aligned;
+            {steps}
+            wgmma.commit_group.sync.aligned;
+            add.u32 %r8, %r8, 1; add.u32 %r5, %r5, 16384; add.u32 %r6, %r6, 8;
+            setp.lt.u32 %p3, %r8, 2;
+            @%p3 bra STAGE;
+            wgmma.wait_group.sync.aligned 0;
+            mul.wide.u32 %d5, %r0, 128; add.u64 %d5, %d1, %d5;
+            {stores}
+            ret;
+        }}"
+    );
+    let halves = |which: usize| -> Vec<u16> {
+        let at =
+            |row: usize, k: usize| if which == 0 { value(0, row, k, "f16") } else { value(1, k, row, "f16") };
+        (0..64 * 128).map(|n| encode("f16", at(n / 128, n % 128)) as u16).collect()
+    };
+    for model in MODELS {
+        let chip = Chip::load("h200", &["sm.count=1".into()]).unwrap();
+        let mut gpu = Device::sim_with(chip, SimOptions { model, ..SimOptions::default() });
+        let kernel = gpu.load_ptx(&text).unwrap().kernel("k").unwrap();
+        let (a, b) = (gpu.buffer(&halves(0)).unwrap(), gpu.buffer(&halves(1)).unwrap());
+        let out = gpu.zeros::<f32>(128 * 32).unwrap();
+        let map = |address: u64| {
+            let map = TensorMap {
+                address,
+                element_type: 6,
+                rank: 2,
+                sizes: [128, 64, 0, 0, 0],
+                strides: [256, 0, 0, 0],
+                box_sizes: [64, 64, 0, 0, 0],
+                steps: [1; 5],
+                swizzle: Swizzle::Within(128),
+                fills_nan: false,
+            };
+            Arg::bytes(&map.encode())
+        };
+        let arguments = args![&out, map(a.address()), map(b.address())];
+        gpu.launch(&kernel, Launch::grid(1).block(128), arguments).unwrap();
+        let out = out.read(&gpu).unwrap();
+        for (row, column) in (0..64).flat_map(|row| (0..64).map(move |column| (row, column))) {
+            let sum = (0..128).map(|k| value(0, row, k, "f16") * value(1, k, column, "f16")).sum::<i64>();
+            let thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
+            let element = column / 8 * 4 + row % 16 / 8 * 2 + column % 2;
+            assert_eq!(out[thread * 32 + element], sum as f32, "{model:?} {row} {column}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Bulk copies, which the copy engine of an SM makes on behalf of a thread: boxes of tensors, or bytes that lie together.
+//! Bulk copies, which the copy engine of an SM makes for a thread: boxes of tensors, or bytes that lie together.
 //!
 //! A [`Job`] gives its bytes out as accesses of up to a warp's lanes, one 16-byte piece (or less) each. Whoever runs it
 //! makes these accesses as those of warps: the functional machine at once ([`Job::run`]), the timed one through the
@@ -185,7 +185,8 @@ impl Job {
         let used = |d: usize| d < rank;
         let start = request.coordinates.map(i64::from);
         // A piece is in the tensor as a whole, or not at all.
-        let edges = (start[0] * i64::from(element)) as u64 | u64::from(map.sizes[0]) * u64::from(element);
+        let bytes = u64::from(map.sizes[0]) * u64::from(element);
+        let edges = (start[0] * i64::from(element)) as u64 | bytes;
         let piece = 1 << (edges | u64::from(PIECE_BYTES)).trailing_zeros();
         Ok(Job {
             base: map.address,
@@ -231,7 +232,7 @@ impl Job {
             let mut elements =
                 (0..i64::from(self.counts[d])).map(|nth| self.start[d] + nth * step).filter(inside);
             let Some(low) = elements.next() else { return Ok(()) };
-            let high = elements.last().unwrap_or(low);
+            let high = elements.next_back().unwrap_or(low);
             first = first.wrapping_add((low as u64).wrapping_mul(self.strides[d]));
             last = last.wrapping_add((high as u64).wrapping_mul(self.strides[d]));
         }
@@ -325,7 +326,8 @@ impl Job {
         access.addresses = Addresses::Lanes(addresses);
     }
 
-    /// Pieces have come to the shared memory of a CTA: they are stored or change what is there, and count at its mbarrier.
+    /// Pieces have come to the shared memory of a CTA: they are stored, or change what is there, and count at its
+    /// mbarrier.
     pub fn deliver<const N: usize>(
         (mbarrier, reduce): (Option<u32>, Option<(AtomOp, Ty)>),
         access: &WarpAccess<N>,

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     fn matrix(swizzle: u64, transposed: bool, leading: u64, stride: u64) -> Matrix {
-        Matrix::new(swizzle << 62 | stride / 16 << 32 | leading / 16 << 16, transposed, 2).unwrap()
+        Matrix::new(swizzle << 62 | (stride / 16) << 32 | (leading / 16) << 16, transposed, 2).unwrap()
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn along_rows_k_follows() {
         assert_eq!(matrix(1, true, 2048, 1024).address(64, 0), 2048);
-        assert_eq!(matrix(1, true, 2048, 1024).address(9, 1), 128 + (1 ^ 1) * 16 + 2);
+        assert_eq!(matrix(1, true, 2048, 1024).address(9, 1), 128 + 2, "the second piece comes first");
         assert_eq!(matrix(1, true, 2048, 1024).address(0, 8), 1024);
         assert_eq!(matrix(0, true, 128, 256).address(8, 9), 256 + 128 + 16);
     }

@@ -232,19 +232,37 @@ fn prefetch(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     Ok(())
 }
 
-/// The fields of a tensor map: name, place of the first, bytes of each, how many, and whether the value is a constant.
-/// The places are those of the encoding in `exec`.
-const FIELDS: &[(&str, (u32, u32, i64, bool))] = &[
-    ("global_address", (0, 8, 1, false)),
-    ("elemtype", (12, 1, 1, true)),
-    ("rank", (13, 1, 1, false)),
-    ("interleave_layout", (14, 1, 1, true)),
-    ("swizzle_mode", (15, 1, 1, true)),
-    ("fill_mode", (16, 1, 1, true)),
-    ("global_dim", (20, 4, 5, false)),
-    ("global_stride", (40, 8, 4, false)),
-    ("box_dim", (72, 4, 5, false)),
-    ("element_stride", (92, 4, 5, false)),
+/// A field of a tensor map, as the encoding in `exec` has it.
+#[derive(Clone, Copy)]
+struct Field {
+    /// The byte at which the first one begins.
+    start: u32,
+    /// Of each.
+    bytes: u32,
+    count: u8,
+    /// Its value is a constant of the instruction.
+    is_constant: bool,
+}
+
+const fn field(start: u32, bytes: u32, count: u8) -> Field {
+    Field { start, bytes, count, is_constant: false }
+}
+
+const fn constant(start: u32) -> Field {
+    Field { start, bytes: 1, count: 1, is_constant: true }
+}
+
+const FIELDS: &[(&str, Field)] = &[
+    ("global_address", field(0, 8, 1)),
+    ("elemtype", constant(12)),
+    ("rank", field(13, 1, 1)),
+    ("interleave_layout", constant(14)),
+    ("swizzle_mode", constant(15)),
+    ("fill_mode", constant(16)),
+    ("global_dim", field(20, 4, 5)),
+    ("global_stride", field(40, 8, 4)),
+    ("box_dim", field(72, 4, 5)),
+    ("element_stride", field(92, 4, 5)),
 ];
 
 /// The element types of PTX by number, as `cuTensorMapEncodeTiled` numbers them.
@@ -260,15 +278,15 @@ pub(super) fn tensormap(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     if oc.peek("swizzle_atomicity") {
         return Err(oc.not_modelled(format!("`{}`: swizzle atomicity is not modelled", oc.name())));
     }
-    let (start, bytes, count, constant) = oc.need(FIELDS)?;
+    let Field { start, bytes, count, is_constant } = oc.need(FIELDS)?;
     let is_type = oc.has_verb("elemtype");
     let place = place(oc);
     oc.need(&[("b1024", ())])?;
     let ty = oc.ty(&[if bytes == 8 { Ty::B64 } else { Ty::B32 }])?;
     let operands = if count > 1 { oc.operands_between(3, 3)? } else { oc.operands_between(2, 2)? };
-    let nth = if count > 1 { b.constant(&operands[1], 0, count - 1)? } else { 0 };
+    let nth = if count > 1 { b.constant(&operands[1], 0, i64::from(count) - 1)? } else { 0 };
     let value = &operands[operands.len() - 1];
-    let value = if constant {
+    let value = if is_constant {
         let most = if is_type { ELEMENT_TYPES.len() as i64 - 1 } else { 3 };
         let number = b.constant(value, 0, most)?;
         Operand::Imm(if is_type { ELEMENT_TYPES[number as usize] } else { number })

@@ -1,5 +1,5 @@
-//! Products of matrices by a full warp. Operands are masked to numbers below one, so that sums stay finite; how a sum is
-//! cut off shows in its last bits. Rows named `all` take any bits.
+//! Products of matrices by a full warp. Operands are masked to numbers below one, so that sums stay finite; how a
+//! sum is cut off shows in its last bits. Rows named `all` take any bits.
 
 pub(super) const ROWS: &[&str] = &[
     "mma.sync.aligned.m16n8k8.row.col.f32.{f16.f16,bf16.bf16}.f32 b32 b32 b32 b32 = b32:0xbbffbbff b32:0xbbffbbff \
@@ -23,11 +23,11 @@ pub(super) const ROWS: &[&str] = &[
      b32:0xbbbbbbbb b32:0xbbbbbbbb b32:0xbbbbbbbb b32:0xbbbbbbbb b32:0xbbbbbbbb b32:0xbeffffff b32:0xbeffffff \
      b32:0xbeffffff b32:0xbeffffff : mma.sync.aligned.m16n8k32.row.col.f32.$1.f32 {%d0, %d1, %d2, %d3}, \
      {%a0, %a1, %a2, %a3}, {%a4, %a5}, {%a6, %a7, %a8, %a9};",
-    "mma.sync.aligned.m16n8k32.row.col{,.satfinite}.s32.{s8.s8,u8.s8}.s32 b32 b32 b32 b32 = b32 b32 b32 b32 b32 b32 b32 \
-     b32 b32 b32 : mma.sync.aligned.m16n8k32.row.col$1.s32.$2.s32 {%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}, \
+    "mma.sync.aligned.m16n8k32.row.col{,.satfinite}.s32.{s8.s8,u8.s8}.s32 b32 b32 b32 b32 = b32 b32 b32 b32 b32 b32 \
+     b32 b32 b32 b32 : mma.sync.aligned.m16n8k32.row.col$1.s32.$2.s32 {%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}, \
      {%a4, %a5}, {%a6, %a7, %a8, %a9};",
-    "mma.sync.aligned.m16n8k64.row.col.s32.{s4.u4,u4.u4}.s32 b32 b32 b32 b32 = b32 b32 b32 b32 b32 b32 b32 b32 b32 b32 : \
-     mma.sync.aligned.m16n8k64.row.col.s32.$1.s32 {%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}, {%a4, %a5}, \
+    "mma.sync.aligned.m16n8k64.row.col.s32.{s4.u4,u4.u4}.s32 b32 b32 b32 b32 = b32 b32 b32 b32 b32 b32 b32 b32 b32 \
+     b32 : mma.sync.aligned.m16n8k64.row.col.s32.$1.s32 {%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}, {%a4, %a5}, \
      {%a6, %a7, %a8, %a9};",
     "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.{and,xor}.popc b32 b32 b32 b32 = b32 b32 b32 b32 b32 b32 b32 b32 \
      b32 b32 : mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.$1.popc {%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}, \

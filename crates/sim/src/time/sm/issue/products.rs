@@ -26,7 +26,7 @@ impl ProductGroups {
     /// Until when a warp waits that leaves `left` groups pending.
     pub(crate) fn wait(&mut self, left: u32) -> Option<Cycle> {
         let ended = self.done.len().checked_sub(left as usize)?;
-        self.done.drain(..ended).last()
+        self.done.drain(..ended).next_back()
     }
 }
 
