@@ -136,7 +136,7 @@ fn expected(input: &[u32], (x, y, z): (i32, i32, i32), [w, h, d]: [i32; 3], swiz
         let inside = (0..20).contains(&x) && (0..10).contains(&y) && (0..3).contains(&z);
         let place = match swizzle {
             Swizzle::None => at,
-            Swizzle::Within(span) => at ^ ((at / 128) % (span / 16)) * 16,
+            Swizzle::Within(span) => at ^ (((at / 128) % (span / 16)) * 16),
         };
         words[place as usize / 4] = if inside { input[(z * 240 + y * 24 + x) as usize] } else { 0 };
         at += 4;

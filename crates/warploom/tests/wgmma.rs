@@ -65,7 +65,7 @@ fn encode(ty: &str, value: i64) -> u32 {
 
 /// Where an element is, and the fields of the descriptor: leading and stride offset.
 fn place(layout: Layout, element: usize, row: usize, k: usize) -> (usize, [usize; 2]) {
-    let swizzled = |at: usize| at ^ (at / 128 % (layout.swizzle / 16)) * 16;
+    let swizzled = |at: usize| at ^ ((at / 128 % (layout.swizzle / 16)) * 16);
     match (layout.swizzle, layout.transposed) {
         (0, false) => {
             let at = row / 8 * 256 + row % 8 * 16 + k * element / 16 * 128 + k * element % 16;
