@@ -36,8 +36,6 @@ const fn family(group: &'static str, mnemonics: &'static [&'static str], support
 const TENSOR_CORES: Support =
     Refused("of the tensor-core instructions only `mma.sync` and what moves its operands are modelled");
 const CLUSTERS: Support = Refused("clusters are not modelled");
-const TEXTURES: Support = Refused("textures are not modelled");
-const SURFACES: Support = Refused("surfaces are not modelled");
 const TMA: Support = Refused("the tensor memory accelerator is not modelled");
 const VIDEO: Support = Refused("video instructions are not modelled");
 const STACK: Support = Refused("the stack pointer of a thread is not accessible");
@@ -75,7 +73,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     ),
     family("Data movement", &["cvt.pack"], Partly("without 4-bit and 2-bit types")),
     family("Data movement", &["mapa", "getctarank"], Modelled),
-    family("Data movement", &["istypep"], TEXTURES),
+    family("Data movement", &["istypep"], Refused("the type of a handle is known when it is used")),
     family("Data movement", &["st.async"], Partly("without `.mmio`, `.global`")),
     family("Data movement", &["st.bulk"], TMA),
     family("Data movement", &["tensormap.replace", "tensormap.cp_fenceproxy", "prefetch.tensormap"], TMA),
@@ -92,8 +90,15 @@ pub(crate) const FAMILIES: &[Family] = &[
         Partly("the thread waits for its copies here, not at the barrier"),
     ),
     family("Asynchronous copies", &["cp.async.bulk", "cp.reduce.async.bulk"], TMA),
-    family("Textures and surfaces", &["tex", "tld4", "txq"], TEXTURES),
-    family("Textures and surfaces", &["suld", "sust", "sured", "suq"], SURFACES),
+    family(
+        "Textures and surfaces",
+        &["tex"],
+        Partly("without multisample textures, comparisons of depth, `.v4.f16`; textures have one level"),
+    ),
+    family("Textures and surfaces", &["tld4"], Partly("without comparisons of depth")),
+    family("Textures and surfaces", &["txq", "suq"], Modelled),
+    family("Textures and surfaces", &["suld"], Modelled),
+    family("Textures and surfaces", &["sust", "sured"], Partly("without formatted accesses (`.p`)")),
     family("Control flow", &["bra", "brx", "ret", "exit"], Modelled),
     family(
         "Control flow",

@@ -249,9 +249,9 @@ fn unknown_keys_are_refused() {
         error.starts_with("chip `mine`: ") && error.contains("unknown field `patience_cycles`"),
         "{error}"
     );
-    let text = format!("{}\n[texture]\nunits = 4\n", gtx480_text());
+    let text = format!("{}\n[tessellation]\nunits = 4\n", gtx480_text());
     let error = Chip::parse("mine", &text, &[]).unwrap_err().to_string();
-    assert!(error.contains("unknown field `texture`"), "{error}");
+    assert!(error.contains("unknown field `tessellation`"), "{error}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod opcode;
 mod operand;
 mod special;
 mod sync;
+mod texture;
 mod warp;
 mod wl;
 
@@ -482,10 +483,17 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("stmatrix", matrix::stmatrix),
     ("sub", arith::sub),
     ("subc", arith::subc),
+    ("suld", texture::suld),
+    ("suq", texture::suq),
+    ("sured", texture::sured),
+    ("sust", texture::sust),
     ("szext", bits::szext),
     ("tanh", float::tanh),
     ("testp", float::testp),
+    ("tex", texture::tex),
+    ("tld4", texture::tld4),
     ("trap", control::trap),
+    ("txq", texture::txq),
     ("vote", warp::vote),
     ("wl", wl::wl),
     ("xor", bits::xor),

@@ -50,6 +50,7 @@ impl Chip {
         self.check_dram()?;
         self.check_matrix()?;
         self.check_cluster()?;
+        self.check_texture()?;
         self.check_aggregator()?;
         self.check_energy()?;
         self.check_hang()?;
@@ -445,6 +446,14 @@ impl Chip {
         self.within("units.matrix.latency_cycles", matrix.latency_cycles, 1..=LONGEST_OPERATION)?;
         self.within("units.matrix.halves_per_cycle", matrix.halves_per_cycle, 2..=MOST)?;
         self.within("units.matrix.doubles_per_cycle", matrix.doubles_per_cycle, 1..=MOST)
+    }
+
+    fn check_texture(&self) -> Checked {
+        let Some(texture) = &self.texture else { return Ok(()) };
+        let least = self.l1.hit_latency_cycles;
+        self.within("texture.hit_latency_cycles", texture.hit_latency_cycles, least..=LONGEST_OPERATION)?;
+        self.within("texture.filter_cycles", texture.filter_cycles, 0..=LONGEST_OPERATION)?;
+        self.within("texture.lanes_per_cycle", texture.lanes_per_cycle, 1..=self.sm.warp_lanes)
     }
 
     fn check_cluster(&self) -> Checked {
