@@ -56,6 +56,31 @@ impl Image {
         }
     }
 
+    /// What is wrong with its extent, its pitch or its address, if anything is.
+    pub fn problem(&self) -> Option<&'static str> {
+        let [width, height, depth] = self.extent;
+        let most = [1 << 28, 1 << 17, 1 << 14];
+        let size = u64::from(self.format.bytes());
+        let row = u64::from(width) * size;
+        if width == 0 {
+            Some("has no texels")
+        } else if self.extent.iter().zip(most).any(|(&extent, most)| extent > most) || self.layers > 1 << 16 {
+            Some("is larger than any")
+        } else if height == 0 && depth > 0 || depth > 0 && self.layers > 0 {
+            Some("has a depth that does not go with its other dimensions")
+        } else if self.cube && (width != height || self.layers == 0 || !self.layers.is_multiple_of(6)) {
+            Some("is no cube: six square faces")
+        } else if !self.address.is_multiple_of(size) {
+            Some("begins at an address that is not a multiple of a texel")
+        } else if let Layout::Rows(pitch) = self.layout
+            && (pitch < row && height > 0 || !pitch.is_multiple_of(size) || pitch > 1 << 32)
+        {
+            Some("has rows that are too close, or not at multiples of a texel")
+        } else {
+            None
+        }
+    }
+
     /// Bytes that it takes in memory.
     pub fn bytes(&self) -> u64 {
         let (rows, slices) = self.rows_and_slices();
