@@ -133,17 +133,15 @@ unsafe extern "C" fn cudaLaunchKernelExC(
 
 /// What a launch's attributes ask for: whether it is cooperative, and the CTAs of its clusters. Hints are not looked
 /// at.
-pub(super) unsafe fn asked_for(
-    attributes: *const LaunchAttribute,
-    count: u32,
-) -> (bool, Option<[u32; 3]>) {
+pub(super) unsafe fn asked_for(attributes: *const LaunchAttribute, count: u32) -> (bool, Option<[u32; 3]>) {
     let attributes = match count {
         0 => &[],
         count => unsafe { std::slice::from_raw_parts(attributes, count as usize) },
     };
     let value = |id| attributes.iter().find(|attribute| attribute.id == id).map(|a| a.value);
     // A chip without clusters has those of one CTA.
-    let cluster = value(CLUSTER_DIMENSION).map(|[x, y, z, ..]| [x, y, z]).filter(|&cluster| cluster != [1; 3]);
+    let cluster =
+        value(CLUSTER_DIMENSION).map(|[x, y, z, ..]| [x, y, z]).filter(|&cluster| cluster != [1; 3]);
     (value(COOPERATIVE).is_some_and(|[value, ..]| value != 0), cluster)
 }
 

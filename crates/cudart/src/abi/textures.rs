@@ -101,7 +101,14 @@ fn image(process: &mut Process, desc: &ResourceDesc) -> Result<Image> {
     let size = |at: usize| u32::try_from(desc.sizes[at]).map_err(|_| CudaError::INVALID_VALUE);
     let memory = |extent, pitch: u64| {
         let format = format(desc.channels.bits, desc.channels.kind)?;
-        Ok(Image { address: desc.pointer, format, extent, layers: 0, cube: false, layout: Layout::Rows(pitch) })
+        Ok(Image {
+            address: desc.pointer,
+            format,
+            extent,
+            layers: 0,
+            cube: false,
+            layout: Layout::Rows(pitch),
+        })
     };
     match desc.kind {
         ARRAY => Ok(process.open()?.array(desc.pointer)?.image),
@@ -125,12 +132,7 @@ extern "C" fn cudaCreateChannelDesc(x: c_int, y: c_int, z: c_int, w: c_int, kind
     ChannelDesc { bits: [x, y, z, w], kind }
 }
 
-unsafe fn make_array(
-    place: *mut Handle,
-    desc: *const ChannelDesc,
-    extent: [usize; 3],
-    flags: c_uint,
-) -> i32 {
+unsafe fn make_array(place: *mut Handle, desc: *const ChannelDesc, extent: [usize; 3], flags: c_uint) -> i32 {
     call(|process| {
         let desc = unsafe { desc.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
         let format = format(desc.bits, desc.kind)?;
@@ -322,7 +324,9 @@ fn whole_rows(process: &mut Process, array: Handle, x: usize, bytes: usize) -> R
         bytes if x as u64 + bytes <= row => Ok([bytes, 1, 1]),
         bytes if x == 0 && bytes.is_multiple_of(row) => Ok([row, bytes / row, 1]),
         _ => {
-            complain(format!("a copy of {bytes} bytes from byte {x} of a row of {row} bytes on: rows must be whole"));
+            complain(format!(
+                "a copy of {bytes} bytes from byte {x} of a row of {row} bytes on: rows must be whole"
+            ));
             Err(CudaError::NOT_SUPPORTED)
         }
     }
@@ -523,7 +527,13 @@ unsafe fn bind_memory(
         // Any address will do, so that no offset remains.
         unsafe { offset.as_mut().map(|offset| *offset = 0) };
         let pointer = memory as u64;
-        unsafe { bind(process, host, &ResourceDesc { kind, padding: 0, pointer, channels, padding_after: 0, sizes }) }
+        unsafe {
+            bind(
+                process,
+                host,
+                &ResourceDesc { kind, padding: 0, pointer, channels, padding_after: 0, sizes },
+            )
+        }
     })
 }
 
@@ -566,7 +576,8 @@ unsafe extern "C" fn cudaBindTextureToArray(
     call(|process| {
         let channels = ChannelDesc { bits: [0; 4], kind: 0 };
         let pointer = array as u64;
-        let resource = ResourceDesc { kind: ARRAY, padding: 0, pointer, channels, padding_after: 0, sizes: [0; 3] };
+        let resource =
+            ResourceDesc { kind: ARRAY, padding: 0, pointer, channels, padding_after: 0, sizes: [0; 3] };
         unsafe { bind(process, host.cast(), &resource) }
     })
 }

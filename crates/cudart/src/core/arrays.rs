@@ -137,9 +137,10 @@ impl Process {
             if image.layers > 0 { image.layers.into() } else { depth.max(1) },
         ];
         let wanted = [(corner.x, width), (corner.y, rows), (corner.z, slices)];
-        let inside = wanted.iter().zip(most).all(|(&(at, count), most)| {
-            at.checked_add(count).is_some_and(|end| end <= most)
-        });
+        let inside = wanted
+            .iter()
+            .zip(most)
+            .all(|(&(at, count), most)| at.checked_add(count).is_some_and(|end| end <= most));
         if !inside {
             complain(format!(
                 "a copy of {width} bytes, {rows} rows and {slices} slices at byte {}, row {}, slice {} is not inside \
