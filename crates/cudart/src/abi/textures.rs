@@ -15,8 +15,8 @@ use crate::core::process::{Process, complain};
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChannelDesc {
-    bits: [c_int; 4],
-    kind: c_int,
+    pub(super) bits: [c_int; 4],
+    pub(super) kind: c_int,
 }
 
 impl ChannelDesc {
@@ -48,18 +48,24 @@ pub(super) struct ResourceDesc {
     sizes: [usize; 3],
 }
 
+impl ResourceDesc {
+    pub(super) fn new(kind: c_int, pointer: u64, channels: ChannelDesc, sizes: [usize; 3]) -> ResourceDesc {
+        ResourceDesc { kind, padding: 0, pointer, channels, padding_after: 0, sizes }
+    }
+}
+
 /// `cudaTextureDesc`, as far as it is used.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct TextureDesc {
-    address: [c_int; 3],
-    filter: c_int,
-    read: c_int,
-    srgb: c_int,
-    border: [f32; 4],
-    normalized: c_int,
-    anisotropy: c_uint,
-    mipmaps: [u32; 4],
+    pub(super) address: [c_int; 3],
+    pub(super) filter: c_int,
+    pub(super) read: c_int,
+    pub(super) srgb: c_int,
+    pub(super) border: [f32; 4],
+    pub(super) normalized: c_int,
+    pub(super) anisotropy: c_uint,
+    pub(super) mipmaps: [u32; 4],
 }
 
 fn bytes_of<T: Copy>(value: &T) -> Vec<u8> {
@@ -384,7 +390,7 @@ unsafe extern "C" fn cudaMemcpy2DArrayToArray(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaCreateTextureObject(
+pub(super) unsafe extern "C" fn cudaCreateTextureObject(
     place: *mut u64,
     resource: *const ResourceDesc,
     texture: *const TextureDesc,
@@ -416,12 +422,15 @@ unsafe extern "C" fn cudaCreateTextureObject_v2(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaDestroyTextureObject(handle: u64) -> i32 {
+pub(super) extern "C" fn cudaDestroyTextureObject(handle: u64) -> i32 {
     call(|process| process.open()?.destroy_texture(handle))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaCreateSurfaceObject(place: *mut u64, resource: *const ResourceDesc) -> i32 {
+pub(super) unsafe extern "C" fn cudaCreateSurfaceObject(
+    place: *mut u64,
+    resource: *const ResourceDesc,
+) -> i32 {
     call(|process| {
         let resource = unsafe { resource.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
         if resource.kind != ARRAY {
@@ -435,7 +444,7 @@ unsafe extern "C" fn cudaCreateSurfaceObject(place: *mut u64, resource: *const R
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaDestroySurfaceObject(handle: u64) -> i32 {
+pub(super) extern "C" fn cudaDestroySurfaceObject(handle: u64) -> i32 {
     call(|process| process.open()?.destroy_texture(handle))
 }
 
@@ -527,13 +536,7 @@ unsafe fn bind_memory(
         // Any address will do, so that no offset remains.
         unsafe { offset.as_mut().map(|offset| *offset = 0) };
         let pointer = memory as u64;
-        unsafe {
-            bind(
-                process,
-                host,
-                &ResourceDesc { kind, padding: 0, pointer, channels, padding_after: 0, sizes },
-            )
-        }
+        unsafe { bind(process, host, &ResourceDesc::new(kind, pointer, channels, sizes)) }
     })
 }
 
@@ -576,8 +579,7 @@ unsafe extern "C" fn cudaBindTextureToArray(
     call(|process| {
         let channels = ChannelDesc { bits: [0; 4], kind: 0 };
         let pointer = array as u64;
-        let resource =
-            ResourceDesc { kind: ARRAY, padding: 0, pointer, channels, padding_after: 0, sizes: [0; 3] };
+        let resource = ResourceDesc::new(ARRAY, pointer, channels, [0; 3]);
         unsafe { bind(process, host.cast(), &resource) }
     })
 }

@@ -16,6 +16,7 @@ mod names;
 mod nvidia_linker;
 mod pools;
 mod streams;
+mod textures;
 
 pub(super) use context::enter_runtime;
 
