@@ -193,10 +193,14 @@ unsafe extern "C" fn cudaArrayGetInfo(
         let [width, rows, depth] = found.image.extent.map(|each| each as usize);
         let planes = if found.image.layers > 0 { found.image.layers as usize } else { depth };
         // Each of the three may be left out.
-        unsafe {
-            desc.as_mut().map(|desc| *desc = ChannelDesc::of(&found.image));
-            volume.as_mut().map(|volume| *volume = Volume { width, rows, planes });
-            flags.as_mut().map(|flags| *flags = found.flags);
+        if let Some(desc) = unsafe { desc.as_mut() } {
+            *desc = ChannelDesc::of(&found.image);
+        }
+        if let Some(volume) = unsafe { volume.as_mut() } {
+            *volume = Volume { width, rows, planes };
+        }
+        if let Some(flags) = unsafe { flags.as_mut() } {
+            *flags = found.flags;
         }
         Ok(())
     })
@@ -534,7 +538,9 @@ unsafe fn bind_memory(
     call(|process| {
         let channels = *unsafe { channels.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
         // Any address will do, so that no offset remains.
-        unsafe { offset.as_mut().map(|offset| *offset = 0) };
+        if let Some(offset) = unsafe { offset.as_mut() } {
+            *offset = 0;
+        }
         let pointer = memory as u64;
         unsafe { bind(process, host, &ResourceDesc::new(kind, pointer, channels, sizes)) }
     })

@@ -66,7 +66,7 @@ impl Image {
             Some("has no texels")
         } else if self.extent.iter().zip(most).any(|(&extent, most)| extent > most) || self.layers > 1 << 16 {
             Some("is larger than any")
-        } else if height == 0 && depth > 0 || depth > 0 && self.layers > 0 {
+        } else if depth > 0 && (height == 0 || self.layers > 0) {
             Some("has a depth that does not go with its other dimensions")
         } else if self.cube && (width != height || self.layers == 0 || !self.layers.is_multiple_of(6)) {
             Some("is no cube: six square faces")
