@@ -179,6 +179,7 @@ const MAY_BE_ZERO: &[&str] = &[
     "memory.local_bytes_per_thread",
     "shared.atomic_cycles",
     "shared.cas_cycles",
+    "texture.filter_cycles",
     "units.yield_cycles",
     "sm.registers",
     "units.dp",

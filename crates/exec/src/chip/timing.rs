@@ -424,7 +424,7 @@ pub struct MatrixSpec {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct TextureSpec {
-    /// From a fetch to its result, if its texel is in the L1; at least the L1's.
+    /// From a fetch to its result, if its texel is in the L1. It takes at least as long as a load that hits.
     pub hit_latency_cycles: u32,
     /// What a linear filter adds.
     pub filter_cycles: u32,

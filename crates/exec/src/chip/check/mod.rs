@@ -450,8 +450,7 @@ impl Chip {
 
     fn check_texture(&self) -> Checked {
         let Some(texture) = &self.texture else { return Ok(()) };
-        let least = self.l1.hit_latency_cycles;
-        self.within("texture.hit_latency_cycles", texture.hit_latency_cycles, least..=LONGEST_OPERATION)?;
+        self.within("texture.hit_latency_cycles", texture.hit_latency_cycles, 1..=LONGEST_OPERATION)?;
         self.within("texture.filter_cycles", texture.filter_cycles, 0..=LONGEST_OPERATION)?;
         self.within("texture.lanes_per_cycle", texture.lanes_per_cycle, 1..=self.sm.warp_lanes)
     }
