@@ -20,7 +20,8 @@ fn nvcc() -> bool {
 
 fn run(folder: &Path, words: &str) -> (String, String) {
     let mut words = words.split(' ');
-    let program = folder.join(words.next().unwrap());
+    let name = words.next().unwrap();
+    let program = folder.join(name);
     let library = library();
     let links = folder.join("runtime");
     std::fs::create_dir_all(&links).unwrap();
@@ -31,7 +32,7 @@ fn run(folder: &Path, words: &str) -> (String, String) {
         .args(words)
         .env("LD_LIBRARY_PATH", &links)
         .env("LD_PRELOAD", &library)
-        .env("WARPLOOM_CHIP", "gtx1080ti")
+        .env("WARPLOOM_CHIP", if name == "clusters" { "h200" } else { "gtx1080ti" })
         .env("WARPLOOM_THREADS", "1")
         .output()
         .unwrap();
@@ -56,6 +57,7 @@ fn all_pass(runtime: &str) {
     assert!(build.status.success(), "{}", String::from_utf8_lossy(&build.stderr));
     for words in [
         "bfs 500",
+        "clusters",
         "constants",
         "device",
         "errors",
@@ -73,6 +75,7 @@ fn all_pass(runtime: &str) {
         "rdc",
         "reduce 3000",
         "streams",
+        "textures",
         "thrust",
     ] {
         let (out, err) = run(&folder, words);

@@ -136,8 +136,8 @@ fn a_kernel_that_faults() {
 #[test]
 fn a_function_that_is_not_there_names_itself() {
     let ran = run(&shared("missing"), "missing", &[]);
-    assert_eq!((ran.out.as_str(), ran.code), ("texture: cudaErrorNotSupported\n", Some(5)));
-    assert!(ran.err.contains("the program calls cudaCreateTextureObject"), "{}", ran.err);
+    assert_eq!((ran.out.as_str(), ran.code), ("shared: cudaErrorNotSupported\n", Some(5)));
+    assert!(ran.err.contains("the program calls cudaIpcGetMemHandle"), "{}", ran.err);
 }
 
 #[test]

@@ -141,6 +141,7 @@ impl Execution<'_> {
             cluster: cta.cluster.as_deref(),
             lock_unit: self.effects.lock_units.of_mut(cta.sm),
             lock_notes: &mut self.effects.lock_notes,
+            textures: self.launch.textures,
             constants: self.launch.constants,
             params: cta.task.as_ref().map_or(self.launch.params, |task| &task.params),
             uninitialised: None,
@@ -184,7 +185,11 @@ impl Execution<'_> {
             | Op::StUnlock(_)
             | Op::CpAsync(_)
             | Op::LdMatrix(_)
-            | Op::StMatrix(_) => {
+            | Op::StMatrix(_)
+            | Op::Tex(_)
+            | Op::SurfaceLd(_)
+            | Op::SurfaceSt(_)
+            | Op::SurfaceRed(..) => {
                 let access = scratch.expect("whoever sends accesses does not execute them");
                 access.restart(path.pc, activation, mask);
                 let mut reach = self.reach(cta);
@@ -287,6 +292,15 @@ impl Execution<'_> {
                 matrix::wgmma::multiply(wgmma, operands, registers, place, mask)?;
             }
             Op::MovMatrix => matrix::move_transposed(inst, &mut registers, mask),
+            Op::TexQuery(query, of_sampler) => {
+                let handles = registers.read64(inst.src[0], &kernel.imms);
+                let mut answers = [0; N];
+                for lane in mask.lanes() {
+                    let answer = self.launch.textures.query(&self.memory, query, of_sampler, handles[lane]);
+                    answers[lane] = answer.map_err(|error| Bad { lane, kind: error.into() })?;
+                }
+                registers.write32(inst.dst, &answers, mask);
+            }
             Op::ActiveMask | Op::WaveBallot | Op::WaveActive | Op::WaveShfl(_) => {
                 vote::execute(inst, &mut registers, &kernel.imms, mask);
             }

@@ -295,6 +295,8 @@ impl Flow<'_> {
                     differs |= words.any(|word| state.contains(word));
                 }
             }
+            // Other coordinates may be beyond the edges.
+            Op::Tex(_) | Op::SurfaceLd(_) if reads => judgement = Judgement::Waits,
             Op::St(_)
             | Op::StUnlock(_)
             | Op::LdLock(_)
@@ -303,6 +305,8 @@ impl Flow<'_> {
             | Op::Mbarrier(..)
             | Op::StAsync(..)
             | Op::RedAsync(..)
+            | Op::SurfaceSt(_)
+            | Op::SurfaceRed(..)
             | Op::Bar(_)
             | Op::ClusterBar(_)
             | Op::BarWarp

@@ -7,6 +7,7 @@ use warploom_isa::{Guard, Kernel, Pc, Space, Span};
 use crate::inlining;
 use crate::sync::barrier::Misuse;
 use crate::sync::cluster::ClusterMisuse;
+use crate::texture::BadHandle;
 
 /// What a thread did wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,6 +85,19 @@ pub enum FaultKind {
     /// A bulk copy that the copy engine does not make.
     #[error("bulk copy: {0}")]
     Bulk(String),
+    #[error(transparent)]
+    Texture(#[from] BadHandle),
+    /// A texture or surface of another shape than the instruction names.
+    #[error("the {what} is `.{is}`, the instruction `.{asked}`")]
+    Geometry { what: &'static str, asked: &'static str, is: &'static str },
+    /// Beyond the edges of a surface, where that is a fault.
+    #[error(
+        "byte {x} of row {y}, slice {z} is beyond the surface: {width} x {height} x {depth} elements in rows of {row} \
+         bytes"
+    )]
+    BeyondSurface { x: i64, y: i64, z: i64, row: i64, width: u32, height: u32, depth: u32 },
+    #[error("byte {x} of a surface's row is not a multiple of {bytes}, the bytes accessed")]
+    SurfaceMisaligned { x: i64, bytes: u32 },
     #[error("the kernel executed `trap`")]
     Trap,
     /// A failed `assert`; the place is that of its source.

@@ -249,7 +249,11 @@ impl<const N: usize> Waits<N> {
                 self.locks.stored(name, addresses, lanes.global, global);
                 self.shared_locks.stored(name, addresses, lanes.shared, shared);
             }
-            MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy | MemoryOp::Matrix => {}
+            MemoryOp::Load
+            | MemoryOp::Lock { .. }
+            | MemoryOp::Copy
+            | MemoryOp::Matrix
+            | MemoryOp::Texture => {}
         }
     }
 }

@@ -9,6 +9,7 @@ use warploom_isa::Kernel;
 use crate::chip::Chip;
 use crate::occupancy::{LocalLimit, Occupancy};
 use crate::races::Races;
+use crate::texture::Textures;
 
 /// Everything about a launch that does not change while it runs.
 pub struct Launch<'a> {
@@ -33,6 +34,8 @@ pub struct Launch<'a> {
     pub workspace: u64,
     /// CTAs have a place in a cluster, if only in one of their own: the launch or the kernel uses clusters.
     pub clusters: bool,
+    /// Textures, surfaces and samplers that handles name.
+    pub textures: &'a Textures,
 }
 
 impl Launch<'_> {

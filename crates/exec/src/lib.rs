@@ -29,5 +29,6 @@ pub mod races;
 pub mod repetition;
 pub mod stop;
 pub mod sync;
+pub mod texture;
 pub mod uninitialised;
 pub mod warp;

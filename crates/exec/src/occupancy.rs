@@ -96,6 +96,8 @@ pub enum Unlaunchable {
     NoMatrices(String),
     #[error("the chip `{0}` has no copy engine for bulk copies; the h200 has")]
     NoCopyEngine(String),
+    #[error("the chip `{0}` has no texture units (texture)")]
+    NoTextures(String),
     #[error("the chip `{0}` has no clusters; the h200 has")]
     NoClusters(String),
     #[error("kernel `{0}` is for clusters (.explicitcluster), but the launch does not say of how many CTAs")]
@@ -265,6 +267,9 @@ fn check_cluster(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<(), Unlau
     }
     if chip.copy_engine.is_none() && kernel.uses_bulk_copies() {
         return Err(Unlaunchable::NoCopyEngine(chip.name.clone()));
+    }
+    if chip.texture.is_none() && kernel.uses_textures() {
+        return Err(Unlaunchable::NoTextures(chip.name.clone()));
     }
     if chip.cluster.is_none() && kernel.uses_clusters() {
         return Err(Unlaunchable::NoClusters(chip.name.clone()));

@@ -138,6 +138,10 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         Op::WgmmaWait | Op::BulkWait(_) | Op::CpAsyncWait | Op::BarWarp | Op::Nanosleep | Op::Yield => {
             &[Src(0)]
         }
+        Op::Tex(_) => &[Dst, Src(0), Opt(1), Src(2), Opt(3)],
+        Op::TexQuery(..) => &[Dst, Src(0), Opt(1)],
+        Op::SurfaceLd(_) => &[Dst, Src(0), Src(1)],
+        Op::SurfaceSt(_) | Op::SurfaceRed(..) => &[Src(0), Src(1), Src(2)],
         Op::Mbarrier(op, _) => match op {
             MbarrierOp::Init | MbarrierOp::ExpectTx | MbarrierOp::CompleteTx => &[Memory, Src(2)],
             MbarrierOp::Inval | MbarrierOp::PendingCount => &[Memory],

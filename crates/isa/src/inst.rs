@@ -3,6 +3,7 @@
 use crate::bulk::Bulk;
 use crate::matrix::*;
 use crate::narrow::CvtNarrow;
+use crate::texture::*;
 use crate::types::*;
 
 /// A newtype over a small integer that indexes a dense array.
@@ -366,6 +367,19 @@ pub enum Op {
     BulkWait(bool),
     /// An mbarrier operation; the flag says whether the address register is 64 bits wide.
     Mbarrier(MbarrierOp, bool),
+
+    // ---- textures and surfaces; handles have 64 bits --------------------------------------------------------
+    /// d (vector) = texel of texture a with sampler b (None: the texture's own) at the coordinates c (vector), which
+    /// begin with the layer, if there is any, and end with what the mode needs; `src[3]` = offsets in texels or None.
+    Tex(Fetch),
+    /// d (32) = a property of texture or surface a; b = its level or None. With the flag, a is a sampler.
+    TexQuery(Query, bool),
+    /// d (register or vector) = bytes of surface a at the coordinates b (vector).
+    SurfaceLd(SurfaceAccess),
+    /// Bytes of surface a at the coordinates b (vector) = c (register, immediate or vector).
+    SurfaceSt(SurfaceAccess),
+    /// Element of surface a at the coordinates b (vector) = element op c.
+    SurfaceRed(AtomOp, SurfaceAccess),
 
     // ---- matrices -----------------------------------------------------------------------------------------
     /// d (vector) = a * b + c (vectors), matrices that the lanes of a warp hold together.

@@ -326,6 +326,11 @@ impl Kernel {
         self.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_)))
     }
 
+    /// Whether an instruction fetches from a texture.
+    pub fn uses_textures(&self) -> bool {
+        self.code.iter().any(|inst| matches!(inst.op, Op::Tex(_)))
+    }
+
     /// The first instruction that needs lock bits.
     pub fn first_lock(&self) -> Option<Pc> {
         let at = self.code.iter().position(|inst| matches!(inst.op, Op::LdLock(_) | Op::StUnlock(_)));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::diag::Diagnostic;
 use crate::inst::*;
+use crate::texture::*;
 use crate::types::*;
 
 /// A byte range in the module's source text.
@@ -93,6 +94,8 @@ pub struct Variable {
     pub init: Vec<u8>,
     /// Addresses to be written into the initial bytes.
     pub relocations: Vec<Relocation>,
+    /// It is a texture, sampler or surface reference.
+    pub opaque: Option<Opaque>,
     pub span: Span,
 }
 

@@ -176,6 +176,12 @@ impl Op {
                 shape(w, [Width::wide(access.wide_address), One, w, w])
             }
             Op::CpAsync(_) | Op::Bulk(_) => shape(One, [One, Two, One, One]),
+            Op::Tex(_) => shape(One, [Two, Two, One, One]),
+            Op::TexQuery(..) => shape(One, [Two, One, One, One]),
+            Op::SurfaceLd(access) | Op::SurfaceSt(access) | Op::SurfaceRed(_, access) => {
+                let w = Width::of(access.ty);
+                shape(w, [Two, One, w, One])
+            }
             Op::StAsync(ty, _) | Op::RedAsync(_, ty) => shape(One, [One, Width::of(ty), One, One]),
             Op::Mbarrier(op, wide_address) => {
                 let address = Width::wide(wide_address);

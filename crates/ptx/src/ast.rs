@@ -86,6 +86,8 @@ pub(crate) struct Variable<'t> {
     pub dims: Vec<Option<u64>>,
     /// The space that `.ptr` names.
     pub pointer: Option<warploom_isa::Space>,
+    /// `.texref`, `.samplerref` or `.surfref`.
+    pub opaque: Option<warploom_isa::Opaque>,
     pub init: Option<Init<'t>>,
 }
 

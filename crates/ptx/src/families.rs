@@ -34,8 +34,6 @@ const fn family(group: &'static str, mnemonics: &'static [&'static str], support
 }
 
 const CLUSTERS: Support = Refused("clusters are not modelled");
-const TEXTURES: Support = Refused("textures are not modelled");
-const SURFACES: Support = Refused("surfaces are not modelled");
 const VIDEO: Support = Refused("video instructions are not modelled");
 const STACK: Support = Refused("the stack pointer of a thread is not accessible");
 
@@ -68,7 +66,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     family("Data movement", &["cvt"], Partly("without `.rs`, `.scaled`")),
     family("Data movement", &["cvt.pack"], Partly("without 4-bit and 2-bit types")),
     family("Data movement", &["mapa", "getctarank"], Modelled),
-    family("Data movement", &["istypep"], TEXTURES),
+    family("Data movement", &["istypep"], Refused("the type of a handle is known when it is used")),
     family("Data movement", &["st.async"], Partly("without `.mmio`, `.global`")),
     family("Data movement", &["st.bulk"], Refused("bulk stores of zeros are not modelled")),
     family("Data movement", &["tensormap.replace"], Partly("without `.swizzle_atomicity`")),
@@ -93,8 +91,15 @@ pub(crate) const FAMILIES: &[Family] = &[
         ),
     ),
     family("Asynchronous copies", &["cp.async.bulk.commit_group", "cp.async.bulk.wait_group"], Modelled),
-    family("Textures and surfaces", &["tex", "tld4", "txq"], TEXTURES),
-    family("Textures and surfaces", &["suld", "sust", "sured", "suq"], SURFACES),
+    family(
+        "Textures and surfaces",
+        &["tex"],
+        Partly("without multisample textures, comparisons of depth, `.v4.f16`; textures have one level"),
+    ),
+    family("Textures and surfaces", &["tld4"], Partly("without comparisons of depth")),
+    family("Textures and surfaces", &["txq", "suq"], Modelled),
+    family("Textures and surfaces", &["suld"], Modelled),
+    family("Textures and surfaces", &["sust", "sured"], Partly("without formatted accesses (`.p`)")),
     family("Control flow", &["bra", "brx", "ret", "exit"], Modelled),
     family(
         "Control flow",

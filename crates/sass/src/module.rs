@@ -383,6 +383,7 @@ impl<'i, 't> Reader<'i, 't> {
             bytes,
             init: Vec::new(),
             relocations: Vec::new(),
+            opaque: None,
             span: name.span,
         });
         Ok(())

@@ -42,6 +42,13 @@ pub use crate::time::sched::cost::StorageBits;
 pub use crate::time::sm::load_store::stats::L1Stats;
 pub use crate::time::sm::stats::SmStats;
 
+/// Textures, surfaces and samplers.
+pub mod texture {
+    pub use crate::exec::texture::{
+        AddressMode, ChannelKind, Format, Image, Layout, Object, Sampler, Textures,
+    };
+}
+
 /// Parts of a [`Hang`], and the words of its message.
 pub mod hang {
     pub use crate::explain::hang::{Until, Waits, grouped, lane_ranges};

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use warploom_sim::sched::NamedPolicy;
+use warploom_sim::texture::Object;
 use warploom_sim::{Chip, MakeObserver, Occupancy, Sample, Shape, Trace};
 
 use crate::error::{Error, Result};
@@ -55,6 +56,21 @@ pub(crate) trait Backend: fmt::Debug + Send {
             "{name}: `{}` places no {bytes} bytes at {address:#x}, its driver chooses addresses",
             self.name()
         )))
+    }
+
+    /// Makes a texture, surface or sampler. Returns its handle.
+    fn create_texture(&mut self, _object: Object) -> Result<u64> {
+        Err(Error::Misuse(format!("`{}` takes no textures from here: it is hardware", self.name())))
+    }
+
+    /// Fails if the handle names nothing.
+    fn destroy_texture(&mut self, handle: u64) -> Result<()> {
+        Err(Error::Misuse(format!("`{}` has no texture {handle}", self.name())))
+    }
+
+    /// Binds the reference whose variable is at an address, or unbinds it.
+    fn bind_texture(&mut self, _address: u64, _object: Option<Object>) -> Result<()> {
+        Err(Error::Misuse(format!("`{}` takes no textures from here: it is hardware", self.name())))
     }
 
     fn read(&self, address: u64, into: &mut [u8]) -> Result<()>;

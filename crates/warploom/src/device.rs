@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use bytemuck::Pod;
 use warploom_sim::observe::Observer;
 use warploom_sim::sched::{NamedPolicy, Policy};
+use warploom_sim::texture::Object;
 use warploom_sim::{Chip, Occupancy, Sample, Shape, Trace};
 
 use crate::args::{Arg, pack};
@@ -281,6 +282,23 @@ impl Device {
     /// that was freed before, is refused.
     pub fn free(&mut self, address: u64) -> Result<()> {
         self.backend.free(address)
+    }
+
+    /// Makes a texture, surface or sampler of device memory and returns its handle, a kernel's parameter of 64 bits.
+    /// The memory must live as long. Simulated chips only.
+    pub fn create_texture(&mut self, object: Object) -> Result<u64> {
+        self.backend.create_texture(object)
+    }
+
+    /// The handle names nothing any more: kernels that use it fault.
+    pub fn destroy_texture(&mut self, handle: u64) -> Result<()> {
+        self.backend.destroy_texture(handle)
+    }
+
+    /// Binds the texture, surface or sampler reference whose variable is at `address` ([`Module::global`]), or unbinds
+    /// it.
+    pub fn bind_texture(&mut self, address: u64, object: Option<Object>) -> Result<()> {
+        self.backend.bind_texture(address, object)
     }
 
     /// Copies bytes from a device address to the host. They must lie inside one allocation, such as a module's

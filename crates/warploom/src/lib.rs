@@ -67,6 +67,7 @@ pub use warploom_sim::hang::grouped;
 pub use warploom_sim::observe;
 pub use warploom_sim::profile;
 pub use warploom_sim::sched;
+pub use warploom_sim::texture;
 pub use warploom_sim::trace;
 pub use warploom_sim::{
     Bows, Chip, ChipError, DelayLimit, Divergence, Fault, FaultKind, Hang, HangKind, HangReason, Limiter,

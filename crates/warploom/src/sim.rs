@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use warploom_sim::Limits;
 
 use warploom_sim::sched::NamedPolicy;
+use warploom_sim::texture::Object;
 use warploom_sim::{
     Checks, Chip, Energy, Gpu, L1Stats, LaunchError, LoadedKernel, MakeObserver, ModuleError, Occupancy,
     Sample, Shape, SmStats, Stats, TimedStats, Timing, Trace, Unlaunchable,
@@ -138,6 +139,26 @@ impl Backend for Sim {
         let place = memory.name(address).map(|(name, offset)| format!("byte {offset} of {name}"));
         let place = place.unwrap_or_else(|| memory.describe(address, 1));
         Err(Error::Misuse(format!("no allocation begins at {address:#x}: {place}")))
+    }
+
+    fn create_texture(&mut self, object: Object) -> Result<u64> {
+        check_texture(&self.gpu, &object)?;
+        Ok(self.gpu.textures().create(object))
+    }
+
+    fn destroy_texture(&mut self, handle: u64) -> Result<()> {
+        match self.gpu.textures().destroy(handle) {
+            true => Ok(()),
+            false => Err(Error::Misuse(format!("handle {handle:#x} names no texture, surface or sampler"))),
+        }
+    }
+
+    fn bind_texture(&mut self, address: u64, object: Option<Object>) -> Result<()> {
+        if let Some(object) = &object {
+            check_texture(&self.gpu, object)?;
+        }
+        self.gpu.textures().bind(address, object);
+        Ok(())
     }
 
     fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
@@ -308,6 +329,20 @@ impl LoadedModule for SimModule {
 
     fn write_constants(&self, offset: u64, data: &[u8]) -> bool {
         self.0.write_constants(offset, data)
+    }
+}
+
+/// A texture or surface must have an extent, and memory that holds it.
+fn check_texture(gpu: &Gpu, object: &Object) -> Result<()> {
+    let (Object::Texture(image, _) | Object::Surface(image)) = object else { return Ok(()) };
+    let what = object.name();
+    if let Some(problem) = image.problem() {
+        return Err(Error::Misuse(format!("this {what} {problem}")));
+    }
+    let bytes = usize::try_from(image.bytes()).unwrap_or(usize::MAX);
+    match gpu.memory_ref().read(image.address, bytes) {
+        Some(_) => Ok(()),
+        None => Err(outside(gpu, image.address, bytes)),
     }
 }
 

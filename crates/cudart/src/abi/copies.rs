@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{Handle, call, call_and_wait, put, put_pointer};
+use super::{Handle, call, call_and_wait, put, put_pointer, textures};
 use crate::core::error::{CudaError, Result};
 use crate::core::graphs::Work;
 use crate::core::memory::{Extent, Place, Side, sides};
@@ -82,7 +82,7 @@ pub(super) unsafe fn copy(
 }
 
 /// Copies inside of the device's memory go at its own bandwidth; others over the link to the host.
-fn pass_time(process: &mut Process, to: Side, from: Side, bytes: u64, order: Order) -> Result {
+pub(super) fn pass_time(process: &mut Process, to: Side, from: Side, bytes: u64, order: Order) -> Result {
     let link = process.settings.link_gbps;
     let open = process.open()?;
     let chip = open.gpu.chip();
@@ -109,8 +109,8 @@ pub(super) struct PitchedPointer {
 }
 
 impl PitchedPointer {
-    fn place(&self, position: Position) -> Place {
-        let slice = (self.pitch * self.rows) as u64;
+    pub(super) fn place(&self, position: Position) -> Place {
+        let slice = (self.pitch as u64).wrapping_mul(self.rows as u64);
         let start = Place { address: self.pointer as u64, pitch: self.pitch as u64, slice };
         Place { address: start.row(position.y as u64, position.z as u64) + position.x as u64, ..start }
     }
@@ -128,10 +128,10 @@ pub(super) struct Volume {
 /// `cudaPos`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Position {
-    x: usize,
-    y: usize,
-    z: usize,
+pub(super) struct Position {
+    pub(super) x: usize,
+    pub(super) y: usize,
+    pub(super) z: usize,
 }
 
 #[unsafe(no_mangle)]
@@ -243,21 +243,21 @@ pub(super) unsafe extern "C" fn cudaMemcpy2DAsync(
 /// `cudaMemcpy3DParms`.
 #[repr(C)]
 pub(super) struct Copy3D {
-    from_array: Handle,
-    from_position: Position,
-    from: PitchedPointer,
-    to_array: Handle,
-    to_position: Position,
-    to: PitchedPointer,
-    volume: Volume,
-    kind: c_int,
+    pub(super) from_array: Handle,
+    pub(super) from_position: Position,
+    pub(super) from: PitchedPointer,
+    pub(super) to_array: Handle,
+    pub(super) to_position: Position,
+    pub(super) to: PitchedPointer,
+    pub(super) volume: Volume,
+    pub(super) kind: c_int,
 }
 
 /// The copy that `cudaMemcpy3DParms` describes, as a node of a graph.
 pub(super) unsafe fn copy_work(parameters: *const Copy3D) -> Result<Work> {
     let copied = unsafe { parameters.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
     if !copied.from_array.is_null() || !copied.to_array.is_null() {
-        complain("cudaMemcpy3D: arrays are not there");
+        complain("a copy of an array as a node of a graph, which is not there");
         return Err(CudaError::NOT_SUPPORTED);
     }
     let Volume { width, rows, planes } = copied.volume;
@@ -266,6 +266,11 @@ pub(super) unsafe fn copy_work(parameters: *const Copy3D) -> Result<Work> {
 }
 
 unsafe fn copy_3d(process: &mut Process, parameters: *const Copy3D, order: Order) -> Result {
+    if let Some(copied) = unsafe { parameters.as_ref() }
+        && !(copied.from_array.is_null() && copied.to_array.is_null())
+    {
+        return unsafe { textures::copy_3d(process, copied, order) };
+    }
     let Work::Copy { to, from, extent, kind } = (unsafe { copy_work(parameters)? }) else { return Ok(()) };
     unsafe { copy(process, to, from, extent, kind, order) }
 }

@@ -124,24 +124,25 @@ unsafe extern "C" fn cudaLaunchKernelExC(
 ) -> i32 {
     call(|process| {
         let config = unsafe { config.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
-        let cooperative = unsafe { is_cooperative(config.attributes, config.count)? };
+        let (cooperative, cluster) = unsafe { asked_for(config.attributes, config.count) };
         let request = request(config.grid, config.block, config.shared_bytes, config.stream, cooperative);
+        let request = Request { cluster, ..request };
         unsafe { launch(process, function, &request, arguments) }
     })
 }
 
-/// What a launch's attributes ask for. Hints are not looked at; a cluster of several CTAs is refused.
-pub(super) unsafe fn is_cooperative(attributes: *const LaunchAttribute, count: u32) -> Result<bool> {
+/// What a launch's attributes ask for: whether it is cooperative, and the CTAs of its clusters. Hints are not looked
+/// at.
+pub(super) unsafe fn asked_for(attributes: *const LaunchAttribute, count: u32) -> (bool, Option<[u32; 3]>) {
     let attributes = match count {
         0 => &[],
         count => unsafe { std::slice::from_raw_parts(attributes, count as usize) },
     };
     let value = |id| attributes.iter().find(|attribute| attribute.id == id).map(|a| a.value);
-    if value(CLUSTER_DIMENSION).is_some_and(|[x, y, z, ..]| [x, y, z] != [1; 3]) {
-        complain("a launch with clusters of CTAs, which are not modelled");
-        return Err(CudaError::NOT_SUPPORTED);
-    }
-    Ok(value(COOPERATIVE).is_some_and(|[value, ..]| value != 0))
+    // A chip without clusters has those of one CTA.
+    let cluster =
+        value(CLUSTER_DIMENSION).map(|[x, y, z, ..]| [x, y, z]).filter(|&cluster| cluster != [1; 3]);
+    (value(COOPERATIVE).is_some_and(|[value, ..]| value != 0), cluster)
 }
 
 pub(super) fn request(
@@ -157,6 +158,7 @@ pub(super) fn request(
         dynamic_shared_bytes: shared_bytes as u64,
         stream: stream as u64,
         cooperative,
+        cluster: None,
     }
 }
 

@@ -18,6 +18,7 @@ mod redirect;
 mod register;
 mod start;
 mod streams;
+mod textures;
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};

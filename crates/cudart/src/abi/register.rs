@@ -121,6 +121,11 @@ unsafe extern "C" fn __cudaRegisterVar(
     process().add_variable(image(handle), host as u64, name);
 }
 
+/// A texture reference of the program.
+pub(super) fn reference(handle: *mut Handle, host: u64, name: String, normalized_read: bool) {
+    process().add_reference(image(handle), host, name, normalized_read);
+}
+
 /// A `__managed__` variable: the host reaches it through a pointer, which is set here.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __cudaRegisterManagedVar(

@@ -32,6 +32,8 @@ errors! {
     INVALID_CONFIGURATION = 9, "cudaErrorInvalidConfiguration", "invalid configuration argument";
     INVALID_PITCH = 12, "cudaErrorInvalidPitchValue", "invalid pitch argument";
     INVALID_SYMBOL = 13, "cudaErrorInvalidSymbol", "invalid device symbol";
+    INVALID_TEXTURE = 18, "cudaErrorInvalidTexture", "invalid texture reference";
+    INVALID_CHANNEL_DESCRIPTOR = 20, "cudaErrorInvalidChannelDescriptor", "invalid channel descriptor";
     INVALID_MEMCPY_DIRECTION = 21, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy";
     MISSING_CONFIGURATION = 52, "cudaErrorMissingConfiguration", "__global__ function call is not configured";
     INVALID_DEVICE_FUNCTION = 98, "cudaErrorInvalidDeviceFunction", "invalid device function";

@@ -21,6 +21,8 @@ pub(crate) struct Request {
     /// The stream's handle.
     pub(crate) stream: u64,
     pub(crate) cooperative: bool,
+    /// CTAs of a cluster, if the launch says so.
+    pub(crate) cluster: Option<[u32; 3]>,
 }
 
 /// Threads of a warp, for the sizes of blocks that are tried.
@@ -59,6 +61,7 @@ impl Process {
         let launch = Launch {
             dynamic_shared_bytes: request.dynamic_shared_bytes as u32,
             cooperative: request.cooperative,
+            cluster: request.cluster,
             model: (!timed).then_some(SimModel::Functional),
             max_cycles: settings.max_cycles,
             ..Launch::grid(request.grid).block(request.block)
@@ -248,7 +251,9 @@ impl Open {
 }
 
 fn shape(request: &Request) -> Launch {
-    Launch::grid(request.grid).block(request.block).shared_bytes(request.dynamic_shared_bytes as u32)
+    let launch =
+        Launch::grid(request.grid).block(request.block).shared_bytes(request.dynamic_shared_bytes as u32);
+    Launch { cluster: request.cluster, ..launch }
 }
 
 /// Warnings of a launch that ended well.

@@ -1,5 +1,6 @@
 //! What the runtime does, in safe code. The calls of C programs come in through `abi`.
 
+pub(crate) mod arrays;
 pub(crate) mod error;
 pub(crate) mod fatbin;
 pub(crate) mod graphs;

@@ -8,6 +8,7 @@ use std::fs::OpenOptions;
 
 use warploom::{Device, Kernel, Module};
 
+use crate::core::arrays::Arrays;
 use crate::core::error::{CudaError, Result};
 use crate::core::fatbin::{FatBinary, Ptx};
 use crate::core::graphs::Graphs;
@@ -28,6 +29,8 @@ pub(crate) struct Process {
     pub(super) images: Vec<Image>,
     pub(super) functions: HashMap<u64, Function>,
     variables: HashMap<u64, Variable>,
+    /// Texture references, and whether they read integers as fractions.
+    references: HashMap<u64, bool>,
     open: Option<Open>,
     /// The error of a kernel that failed: all later calls give it, too.
     pub(super) sticky: Option<CudaError>,
@@ -46,6 +49,7 @@ pub(crate) struct Open {
     pub(crate) properties: Properties,
     pub(crate) memory: Memory,
     pub(crate) streams: Streams,
+    pub(crate) arrays: Arrays,
     pub(crate) record: Record,
     /// What kernels have printed and the host has not seen yet.
     pub(super) printed: String,
@@ -102,6 +106,7 @@ impl Process {
             images: Vec::new(),
             functions: HashMap::new(),
             variables: HashMap::new(),
+            references: HashMap::new(),
             open: None,
             sticky: None,
             modules: Modules::default(),
@@ -124,6 +129,17 @@ impl Process {
 
     pub(crate) fn add_variable(&mut self, image: usize, host: u64, name: String) {
         self.variables.insert(host, Variable { image, name });
+    }
+
+    /// A texture reference of the program.
+    pub(crate) fn add_reference(&mut self, image: usize, host: u64, name: String, normalized_read: bool) {
+        self.add_variable(image, host, name);
+        self.references.insert(host, normalized_read);
+    }
+
+    /// Whether a texture reference reads integers as fractions.
+    pub(crate) fn reads_normalized(&self, host: u64) -> Result<bool> {
+        self.references.get(&host).copied().ok_or(CudaError::INVALID_TEXTURE)
     }
 
     /// The host knows a variable of the image by this address, and so does the device.
@@ -164,7 +180,8 @@ impl Process {
                 let streams = Streams::default();
                 let memory = Memory::new(self.settings.allocation_granule);
                 let printed = String::new();
-                Ok(Open { gpu, properties, memory, streams, record: Record::new(json), printed })
+                let (arrays, record) = (Arrays::default(), Record::new(json));
+                Ok(Open { gpu, properties, memory, streams, arrays, record, printed })
             });
             self.open = Some(opened.unwrap_or_else(|error| {
                 complain(error);

@@ -120,7 +120,7 @@ impl Properties {
             // Pools: the stream-ordered allocator.
             115 => 1,
             126 => 1,
-            // A single plain device: no timeout, no ECC, not integrated, PCI 0:0.0, no textures, no clusters, no IPC.
+            // A single plain device: no timeout, no ECC, not integrated, PCI 0:0.0, no IPC.
             17..=35 | 42..=77 | 84..=150 => 0,
             _ => return None,
         })
@@ -152,12 +152,12 @@ impl Properties {
         if old {
             out.int(0); // computeMode
         }
-        // Sizes of textures and surfaces, of which there are none.
-        out.ints(&[0; 2]);
+        // Textures and surfaces of one dimension; there are no mipmaps.
+        out.ints(&[131_072, 0]);
         if old {
-            out.int(0); // maxTexture1DLinear
+            out.int(1 << 28); // maxTexture1DLinear
         }
-        out.ints(&[0; 37]).size(PITCH_BYTES);
+        out.ints(&TEXTURE_SIZES).size(PITCH_BYTES);
         // concurrentKernels, ECC, PCI bus, device and domain, TCC, asyncEngineCount, unifiedAddressing.
         out.ints(&[1, 0, 0, 0, 0, 0, 2, 1]);
         if old {
@@ -188,6 +188,14 @@ impl Properties {
         out.finish()
     }
 }
+
+/// The largest textures and surfaces by kind, in the order of `cudaDeviceProp`: those of compute capability 7.5 and
+/// later. What has mipmaps is 0.
+const TEXTURE_SIZES: [i32; 37] = [
+    131_072, 65_536, 0, 0, 131_072, 65_000, 2_097_120, 32_768, 32_768, 16_384, 16_384, 16_384, 8_192, 8_192,
+    32_768, 32_768, 32_768, 2_048, 32_768, 32_768, 2_048, 32_768, 2_046, 32_768, 131_072, 65_536, 16_384,
+    16_384, 16_384, 32_768, 2_048, 32_768, 32_768, 2_048, 32_768, 32_768, 2_046,
+];
 
 /// The compute capability of a chip, as 90 for 9.0. Chip files have none: the built-in ones are known by name, others
 /// by how they schedule threads.

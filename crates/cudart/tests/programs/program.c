@@ -21,7 +21,7 @@ int cudaEventCreate(void **event);
 int cudaEventRecord(void *event, void *stream);
 int cudaEventSynchronize(void *event);
 int cudaEventElapsedTime(float *ms, void *start, void *end);
-int cudaCreateTextureObject(void **texture, void *resource);
+int cudaIpcGetMemHandle(void *handle, void *memory);
 
 __attribute__((section(".nv_fatbin"), used)) static const char section[16] = "fat binary";
 
@@ -66,8 +66,8 @@ int main(int count, char **words) {
     for (int i = 0; i < 100; i++) host[i] = i, managed[i] = 1000;
     if (report("copy", cudaMemcpy(a, host, sizeof host, 1))) return 3;
     if (!strcmp(mode, "missing")) {
-        void *texture;
-        report("texture", cudaCreateTextureObject(&texture, 0));
+        char handle[64];
+        report("shared", cudaIpcGetMemHandle(handle, a));
         return 5;
     }
     if (!strcmp(mode, "fault")) c = (float *)16;

@@ -19,5 +19,5 @@ NOT_REDIRECTED(cudaEventCreate)
 NOT_REDIRECTED(cudaEventRecord)
 NOT_REDIRECTED(cudaEventSynchronize)
 NOT_REDIRECTED(cudaEventElapsedTime)
-NOT_REDIRECTED(cudaCreateTextureObject)
+NOT_REDIRECTED(cudaIpcGetMemHandle)
 const char *cudaGetErrorName(int error) { return error ? "not redirected" : "none, and not redirected"; }

@@ -49,6 +49,9 @@ pub struct Chip {
     #[serde(default)]
     pub lock_queue: LockQueueSpec,
     pub l1: L1Spec,
+    /// Texture units, if the chip has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub texture: Option<TextureSpec>,
     pub constant: ConstantSpec,
     pub interconnect: InterconnectSpec,
     pub l2: L2Spec,

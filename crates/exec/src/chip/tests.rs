@@ -179,6 +179,7 @@ const MAY_BE_ZERO: &[&str] = &[
     "memory.local_bytes_per_thread",
     "shared.atomic_cycles",
     "shared.cas_cycles",
+    "texture.filter_cycles",
     "units.yield_cycles",
     "sm.registers",
     "units.dp",
@@ -249,9 +250,9 @@ fn unknown_keys_are_refused() {
         error.starts_with("chip `mine`: ") && error.contains("unknown field `patience_cycles`"),
         "{error}"
     );
-    let text = format!("{}\n[texture]\nunits = 4\n", gtx480_text());
+    let text = format!("{}\n[tessellation]\nunits = 4\n", gtx480_text());
     let error = Chip::parse("mine", &text, &[]).unwrap_err().to_string();
-    assert!(error.contains("unknown field `texture`"), "{error}");
+    assert!(error.contains("unknown field `tessellation`"), "{error}");
 }
 
 #[test]

@@ -422,6 +422,18 @@ pub struct MatrixSpec {
     pub doubles_per_cycle: u32,
 }
 
+/// The texture units of an SM. They fetch lines through the L1.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct TextureSpec {
+    /// From a fetch to its result, if its texel is in the L1. It takes at least as long as a load that hits.
+    pub hit_latency_cycles: u32,
+    /// What a linear filter adds.
+    pub filter_cycles: u32,
+    /// Lanes whose texels are fetched in a cycle, up to four texels each. Eight take twice as long.
+    pub lanes_per_cycle: u32,
+}
+
 /// Clusters of CTAs, and the network between their SMs.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]

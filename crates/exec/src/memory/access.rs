@@ -16,6 +16,7 @@ use crate::memory::reach::{Bad, Reach, Touch};
 use crate::memory::registers::{read_data, read_operands, write_data, write_found};
 use crate::memory::rows::Rows;
 use crate::memory::shared::Shared;
+use crate::memory::texture::Texels;
 use crate::warp::Warp;
 use crate::warp::control::Activation;
 
@@ -44,6 +45,8 @@ pub enum MemoryOp {
     Copy,
     /// A load of matrices from shared memory.
     Matrix,
+    /// A fetch from a texture. Its values are known from the beginning.
+    Texture,
 }
 
 /// Whether an atomic can leave its result out. Exchanges always bring the old value back, wanted or not.
@@ -59,6 +62,7 @@ impl MemoryOp {
                 | MemoryOp::Lock { .. }
                 | MemoryOp::Atomic { silent: false, .. }
                 | MemoryOp::Matrix
+                | MemoryOp::Texture
         )
     }
 }
@@ -119,6 +123,8 @@ pub struct WarpAccess<const N: usize> {
     pub unwritten: LaneMask,
     /// Lanes that access the shared memory of another CTA of the cluster.
     pub remote: LaneMask,
+    /// Made by the first fetch from a texture and kept for later ones.
+    pub(super) texels: Option<Box<Texels<N>>>,
     pub(crate) rows: Rows<N>,
 }
 
@@ -135,6 +141,7 @@ impl<const N: usize> Default for WarpAccess<N> {
             addresses: Addresses::Uniform(0),
             unwritten: LaneMask::NONE,
             remote: LaneMask::NONE,
+            texels: None,
             rows: Rows::new(),
         }
     }
@@ -158,6 +165,11 @@ impl<const N: usize> WarpAccess<N> {
             Op::StUnlock(access) => self.begin_unlock(reach, warp, inst, access),
             Op::LdMatrix(matrix) | Op::StMatrix(matrix) => self.begin_matrix(reach, warp, inst, matrix),
             Op::CpAsync(bytes) => self.begin_copy(reach, warp, inst, bytes as u32),
+            Op::Tex(fetch) => self.begin_texture(reach, warp, inst, fetch),
+            Op::SurfaceLd(access) | Op::SurfaceSt(access) => {
+                self.begin_surface(reach, warp, inst, (access, None))
+            }
+            Op::SurfaceRed(op, access) => self.begin_surface(reach, warp, inst, (access, Some(op))),
             op => unreachable!("{op:?} is no memory access"),
         }
     }
@@ -177,8 +189,19 @@ impl<const N: usize> WarpAccess<N> {
         inst: &Inst,
         access: Access,
     ) -> Result<(), Bad> {
-        self.kind = MemoryOp::Load;
         self.aim(reach.kernel, warp, inst, access);
+        self.load_from(reach, warp, access)
+    }
+
+    /// A load whose addresses are known.
+    #[inline(always)]
+    pub(super) fn load_from(
+        &mut self,
+        reach: &mut Reach<'_>,
+        warp: &mut Warp<N>,
+        access: Access,
+    ) -> Result<(), Bad> {
+        self.kind = MemoryOp::Load;
         let WarpAccess { activation, addresses, mask, lanes, remote, rows, .. } = self;
         let bytes = access.bytes();
         let touch = Touch { space: access.space, bytes, kind: AccessKind::Load };
@@ -198,8 +221,20 @@ impl<const N: usize> WarpAccess<N> {
         inst: &Inst,
         access: Access,
     ) -> Result<(), Bad> {
-        self.kind = MemoryOp::Store;
         self.aim(reach.kernel, warp, inst, access);
+        self.store_to(reach, warp, inst, access)
+    }
+
+    /// A store whose addresses are known.
+    #[inline(always)]
+    pub(super) fn store_to(
+        &mut self,
+        reach: &mut Reach<'_>,
+        warp: &mut Warp<N>,
+        inst: &Inst,
+        access: Access,
+    ) -> Result<(), Bad> {
+        self.kind = MemoryOp::Store;
         let WarpAccess { activation, addresses, mask, lanes, remote, rows, .. } = self;
         let bytes = access.bytes();
         read_data(reach.kernel, warp, activation, (inst, access), rows.data_mut(bytes));
@@ -221,9 +256,22 @@ impl<const N: usize> WarpAccess<N> {
         op: AtomOp,
         access: Access,
     ) -> Result<(), Bad> {
+        self.aim(reach.kernel, warp, inst, access);
+        self.update_at(reach, warp, inst, op, access)
+    }
+
+    /// An atomic whose addresses are known.
+    #[inline(always)]
+    pub(super) fn update_at(
+        &mut self,
+        reach: &mut Reach<'_>,
+        warp: &mut Warp<N>,
+        inst: &Inst,
+        op: AtomOp,
+        access: Access,
+    ) -> Result<(), Bad> {
         let ty = access.ty;
         self.kind = MemoryOp::Atomic { op, ty, silent: inst.dst == Dst::None && has_reduction(op) };
-        self.aim(reach.kernel, warp, inst, access);
         let WarpAccess { activation, addresses, mask, lanes, remote, rows, .. } = self;
         read_operands(reach.kernel, warp, activation, (inst, op, access), rows);
         let touch = Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Atomic };
@@ -303,6 +351,7 @@ impl<const N: usize> WarpAccess<N> {
             MemoryOp::Atomic { .. } => write_found(warp, activation, inst.dst, mask, (rows, bytes)),
             MemoryOp::Copy => self.finish_copy(shared),
             MemoryOp::Matrix => self.finish_matrix(kernel, warp, inst),
+            MemoryOp::Texture => self.finish_texture(kernel, warp, inst),
         }
     }
 

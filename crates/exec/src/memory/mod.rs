@@ -11,3 +11,4 @@ pub mod rows;
 mod serve;
 pub mod shared;
 pub mod store;
+mod texture;

@@ -16,6 +16,7 @@ use crate::memory::rows::Rows;
 use crate::memory::shared::Shared;
 use crate::memory::store::Global;
 use crate::sync::cluster::Membership;
+use crate::texture::Textures;
 use crate::warp::Warp;
 use crate::warp::control::Activation;
 
@@ -38,6 +39,7 @@ pub struct Reach<'a> {
     /// The lock bits of the CTA's SM, if the kernel uses them.
     pub lock_unit: Option<&'a mut LockUnit>,
     pub lock_notes: &'a mut LockNotes,
+    pub textures: &'a Textures,
     pub constants: &'a [u8],
     pub params: &'a [u8],
     /// The first read of never-written bytes by an access, where that is tracked: lane, space, address, bytes.

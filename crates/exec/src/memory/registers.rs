@@ -5,6 +5,7 @@ use warploom_isa::{Access, AtomOp, Dst, Inst, Kernel, Op, Operand};
 use crate::kit::lane_mask::LaneMask;
 use crate::memory::bytes::extend;
 use crate::memory::rows::Rows;
+use crate::memory::texture::surface_words;
 use crate::warp::Warp;
 use crate::warp::control::Activation;
 
@@ -21,6 +22,7 @@ pub fn write_data<const N: usize>(
     let (access, wide) = match inst.op {
         Op::Ld { access, wide } => (access, wide),
         Op::LdLock(access) => (access, access.ty.is_wide()),
+        Op::SurfaceLd(access) => (surface_words(access), access.ty.is_wide()),
         _ => unreachable!("called for loads"),
     };
     let mut registers = warp.registers(activation);

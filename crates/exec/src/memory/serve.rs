@@ -10,6 +10,9 @@ impl<const N: usize> WarpAccess<N> {
     /// Lanes of a load get their bytes from a line, of whose bytes those of `written` (a bit each) were ever written.
     #[inline]
     pub fn load_from_line(&mut self, line: u64, data: &[u8], written: u128, lanes: LaneMask) {
+        if self.kind == MemoryOp::Texture {
+            return;
+        }
         self.note_unwritten(line, written, lanes);
         let piece = Piece::of_global(line, lanes, &self.addresses, self.bytes);
         gather_flat(data, &piece, self.rows.data_mut(self.bytes));

@@ -133,6 +133,14 @@ fn seen(inst: &Inst, kernel: &Kernel, pc: Pc) -> Seen {
             let kind = if matches!(inst.op, Op::StMatrix(_)) { Kind::WRITE } else { Kind::READ };
             Seen { kind, ordering: Ordering { order: Order::Weak, scope: Scope::Cta } }
         }
+        Op::Tex(_) | Op::SurfaceLd(_) | Op::SurfaceSt(_) | Op::SurfaceRed(..) => {
+            let kind = match inst.op {
+                Op::SurfaceSt(_) => Kind::WRITE,
+                Op::SurfaceRed(..) => Kind::atomic(Scope::Gpu),
+                _ => Kind::READ,
+            };
+            Seen { kind, ordering: Ordering { order: Order::Weak, scope: Scope::Cta } }
+        }
         Op::LdLock(_) => of_lock(Order::Acquire),
         Op::StUnlock(_) => of_lock(Order::Release),
         op => unreachable!("{op:?} is no access to words"),
@@ -183,7 +191,7 @@ impl Races {
         let window = kernel.windows.shared;
         let address = |space, lane| in_space(space, access.addresses.at(lane), window);
         let uniform = matches!(access.addresses, Addresses::Uniform(_));
-        let stores = matches!(inst.op, Op::St(_));
+        let stores = matches!(inst.op, Op::St(_) | Op::SurfaceSt(_));
         if let MemoryOp::Lock { .. } = access.kind {
             // The lane that gets the bit is ordered after its last holder, also with this access.
             self.arrived(kernel, cta, warp, access);

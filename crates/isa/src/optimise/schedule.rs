@@ -83,6 +83,9 @@ fn stays(inst: &Inst) -> bool {
         | Op::RedAsync(..)
         | Op::LdMatrix(_)
         | Op::StMatrix(_)
+        | Op::SurfaceLd(_)
+        | Op::SurfaceSt(_)
+        | Op::SurfaceRed(..)
         | Op::Nanosleep
         | Op::Yield
         | Op::Ssy
@@ -182,6 +185,7 @@ fn latency(op: Op) -> u32 {
             Space::Shared => 25,
             _ => 200,
         },
+        Op::Tex(_) => 200,
         Op::Atom(..) => 300,
         Op::IDiv(_) | Op::IRem(_) | Op::FDiv(..) | Op::FRounded(..) => 40,
         Op::FDivApprox { .. } | Op::FApprox(..) => 20,

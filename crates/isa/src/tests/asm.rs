@@ -119,6 +119,7 @@ pub(super) fn variable(name: &str, space: Space, align: u32, bytes: u64) -> Vari
         bytes,
         init: Vec::new(),
         relocations: Vec::new(),
+        opaque: None,
         span: Span::default(),
     }
 }

@@ -27,6 +27,7 @@ mod opcode;
 mod operand;
 mod special;
 mod sync;
+mod texture;
 mod warp;
 mod wgmma;
 mod wl;
@@ -486,11 +487,18 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("stmatrix", matrix::stmatrix),
     ("sub", arith::sub),
     ("subc", arith::subc),
+    ("suld", texture::suld),
+    ("suq", texture::suq),
+    ("sured", texture::sured),
+    ("sust", texture::sust),
     ("szext", bits::szext),
     ("tanh", float::tanh),
     ("tensormap", bulk::tensormap),
     ("testp", float::testp),
+    ("tex", texture::tex),
+    ("tld4", texture::tld4),
     ("trap", control::trap),
+    ("txq", texture::txq),
     ("vote", warp::vote),
     ("wgmma", wgmma::wgmma),
     ("wl", wl::wl),

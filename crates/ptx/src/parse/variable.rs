@@ -1,6 +1,6 @@
 //! Declarations of variables and their initial values.
 
-use warploom_isa::{Span, Ty};
+use warploom_isa::{AddressMode, Opaque, SamplerState, Span, Ty};
 
 use super::{Parse, Parser, shorten};
 use crate::ast::{Constant, Init, InitAddress, InitKind, Linkage, Name, Space, Type, Variable};
@@ -17,7 +17,8 @@ impl<'t> Parser<'t> {
             ".shared" | ".shared::cta" => Space::Shared,
             ".local" => Space::Local,
             ".param" => Space::Param,
-            ".tex" => return Err(no_textures(self.span())),
+            // The old name of global references to textures.
+            ".tex" => Space::Global,
             _ if self.at(Kind::DotWord) => {
                 let message = format!("unknown directive `{}`", shorten(word));
                 return Err(Diagnostic::new(self.span(), message));
@@ -33,6 +34,9 @@ impl<'t> Parser<'t> {
         loop {
             // Names after the first have no declaration of their own: it is parsed once and copied.
             let mut variable = self.declaration(linkage, space)?;
+            if word == ".tex" {
+                (variable.ty, variable.opaque) = (Type::Scalar(Ty::B64), Some(Opaque::Texture));
+            }
             loop {
                 self.declarator(&mut variable)?;
                 let more = self.eat(Kind::Comma);
@@ -62,6 +66,7 @@ impl<'t> Parser<'t> {
             name: NO_NAME,
             dims: Vec::new(),
             pointer: None,
+            opaque: None,
             init: None,
         };
         let start = self.span();
@@ -94,7 +99,19 @@ impl<'t> Parser<'t> {
                     self.bump();
                     variable.pointer = Some(self.pointee()?);
                 }
-                ".texref" | ".samplerref" | ".surfref" => return Err(no_textures(span)),
+                ".texref" | ".samplerref" | ".surfref" => {
+                    if !matches!(space, Space::Global | Space::Param) {
+                        let message = format!("`{word}` variables are `.global` or parameters");
+                        return Err(Diagnostic::new(span, message));
+                    }
+                    variable.opaque = Some(match word {
+                        ".texref" => Opaque::Texture,
+                        ".samplerref" => Opaque::Sampler(SamplerState::default()),
+                        _ => Opaque::Surface,
+                    });
+                    ty = Some(Type::Scalar(Ty::B64));
+                    self.bump();
+                }
                 _ => return Err(Diagnostic::new(span, format!("unknown type `{}`", shorten(word)))),
             }
         }
@@ -148,9 +165,67 @@ impl<'t> Parser<'t> {
     pub(super) fn declarator(&mut self, variable: &mut Variable<'t>) -> Parse<()> {
         variable.name = self.name("a name")?;
         variable.dims = self.dims()?;
-        if self.eat(Kind::Equal) {
-            variable.init = Some(self.init()?);
+        match &mut variable.opaque {
+            Some(opaque) if self.eat(Kind::Equal) => self.reference_state(opaque)?,
+            None if self.eat(Kind::Equal) => variable.init = Some(self.init()?),
+            _ => {}
         }
+        Ok(())
+    }
+
+    /// `{ addr_mode_0 = wrap, filter_mode = linear }`. What a texture or surface is like, the host says; only the state
+    /// of a sampler counts.
+    fn reference_state(&mut self, opaque: &mut Opaque) -> Parse<()> {
+        self.expect(Kind::BraceOpen)?;
+        loop {
+            let field = self.name("the name of a field such as `filter_mode`")?;
+            self.expect(Kind::Equal)?;
+            let at = self.span();
+            let value = self.word();
+            if self.at(Kind::Ident) {
+                self.bump();
+            } else {
+                self.int()?;
+            }
+            let unknown = || {
+                let message = format!("`{}` is no value of `{}`", shorten(value), field.text);
+                Diagnostic::new(at, message)
+            };
+            let Opaque::Sampler(state) = opaque else {
+                match self.eat(Kind::Comma) {
+                    true => continue,
+                    false => break,
+                }
+            };
+            match field.text {
+                "addr_mode_0" | "addr_mode_1" | "addr_mode_2" => {
+                    let axis = usize::from(field.text.as_bytes()[10] - b'0');
+                    state.address[axis] = match value {
+                        "wrap" => AddressMode::Wrap,
+                        "mirror" => AddressMode::Mirror,
+                        "clamp_ogl" | "clamp_to_edge" => AddressMode::Clamp,
+                        "clamp_to_border" => AddressMode::Border,
+                        _ => return Err(unknown()),
+                    };
+                }
+                "filter_mode" => {
+                    state.linear = match value {
+                        "nearest" => false,
+                        "linear" => true,
+                        _ => return Err(unknown()),
+                    };
+                }
+                "force_unnormalized_coords" => state.unnormalized = value != "0",
+                _ => {
+                    let message = format!("a sampler has no field `{}`", shorten(field.text));
+                    return Err(Diagnostic::new(field.span, message));
+                }
+            }
+            if !self.eat(Kind::Comma) {
+                break;
+            }
+        }
+        self.expect(Kind::BraceClose)?;
         Ok(())
     }
 
@@ -244,11 +319,6 @@ const NO_NAME: Name<'static> = Name { text: "", span: Span { start: 0, end: 0 } 
 
 /// Far larger than any access needs.
 const MAX_ALIGN: u64 = 1 << 16;
-
-fn no_textures(span: Span) -> Diagnostic {
-    Diagnostic::new(span, "texture references are not modelled")
-        .help("read through a global pointer (`ld.global.nc`) instead")
-}
 
 /// The type with this name, including its dot.
 pub(super) fn type_named(word: &str) -> Option<Type> {

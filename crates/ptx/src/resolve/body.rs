@@ -332,7 +332,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             ast::OperandKind::Constant(Constant::F64(value)) => OperandKind::F64(value.to_bits()),
             ast::OperandKind::Address(None, offset) => OperandKind::Address(Base::Absolute, *offset),
             ast::OperandKind::Address(Some(name), offset) => OperandKind::Address(self.base(*name)?, *offset),
-            // Brackets occur only with textures and tensor maps, whose opcodes lowering refuses.
+            // Brackets with several parts occur only with textures, surfaces and tensor maps, whose opcodes take lists.
             ast::OperandKind::Bracket(list) | ast::OperandKind::Vector(list) => {
                 OperandKind::Vector(self.operands(opcode, list)?)
             }

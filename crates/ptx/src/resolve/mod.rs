@@ -181,6 +181,7 @@ impl<'t, 'a> Globals<'t, 'a> {
             bytes: layout.bytes,
             init: Vec::new(),
             relocations: Vec::new(),
+            opaque: variable.opaque,
             span: variable.name.span,
         });
         Ok(id)

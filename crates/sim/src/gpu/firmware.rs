@@ -54,6 +54,7 @@ impl Gpu {
                 grid_id: self.launches,
                 workspace: 0,
                 clusters: kernel.kernel.uses_clusters(),
+                textures: &self.textures,
             });
         }
         let handle = Aggregator::new();

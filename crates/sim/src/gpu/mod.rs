@@ -10,13 +10,14 @@ mod timing;
 use std::fmt;
 use std::sync::{Arc, Mutex, RwLock};
 
-use warploom_isa::{AddressMap, Module, Space, VarId, variable_image};
+use warploom_isa::{AddressMap, Module, Opaque, Space, VarId, variable_image};
 
 use crate::chip::Chip;
 use crate::exec::launch::{Launch, Limits, Shape};
 use crate::exec::memory::store::Memory;
 use crate::exec::occupancy::{LocalLimit, Occupancy, Unlaunchable, check_launch};
 use crate::exec::races::Races;
+use crate::exec::texture::{Object, Sampler, Textures};
 pub use crate::gpu::module::{LoadedKernel, LoadedModule, ModuleError};
 pub use crate::gpu::observers::MakeObserver;
 use crate::gpu::outcome::{LaunchError, Stats};
@@ -33,6 +34,8 @@ use crate::time::sm::load_store::CONSTANT_BASE;
 pub struct Gpu {
     chip: Chip,
     memory: Memory,
+    /// Textures, surfaces and samplers.
+    textures: Textures,
     checks: Checks,
     launches: u64,
     /// L2 and DRAM of the timed model, which keep their state between launches.
@@ -73,7 +76,16 @@ impl Gpu {
     pub fn new(chip: Chip, checks: Checks) -> Gpu {
         let memory = Memory::new(chip.memory.global_bytes, checks.uninitialised);
         let side = MemorySide::new(&chip);
-        Gpu { chip, memory, checks, launches: 0, side, policies: Policies::default(), observers: Vec::new() }
+        Gpu {
+            chip,
+            memory,
+            textures: Textures::default(),
+            checks,
+            launches: 0,
+            side,
+            policies: Policies::default(),
+            observers: Vec::new(),
+        }
     }
 
     pub fn chip(&self) -> &Chip {
@@ -93,6 +105,11 @@ impl Gpu {
     /// Device memory, for the host.
     pub fn memory(&mut self) -> &mut Memory {
         &mut self.memory
+    }
+
+    /// Textures, surfaces and samplers, for the host.
+    pub fn textures(&mut self) -> &mut Textures {
+        &mut self.textures
     }
 
     /// Device memory, read-only.
@@ -166,6 +183,15 @@ impl Gpu {
         let mut constants = vec![0; constant_bytes as usize];
         for (at, variable) in module.variables.iter().enumerate() {
             let address = addresses.variables[at];
+            if let Some(Opaque::Sampler(state)) = variable.opaque {
+                let sampler = Sampler {
+                    address: state.address,
+                    linear: state.linear,
+                    normalized: !state.unnormalized,
+                    ..Sampler::default()
+                };
+                self.textures.bind(address, Some(Object::Sampler(sampler)));
+            }
             match variable.space {
                 // A variable without initial value is zero, as fresh memory is; an image would only cost host memory.
                 Space::Global if variable.init.is_empty() && variable.relocations.is_empty() => {
@@ -230,6 +256,7 @@ impl Gpu {
             grid_id: self.launches,
             workspace,
             clusters: shape.cluster.is_some() || kernel.kernel.uses_clusters(),
+            textures: &self.textures,
         };
         if self.checks.races && launch.clusters {
             return Err(Unlaunchable::CheckedCluster.into());

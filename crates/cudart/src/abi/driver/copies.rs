@@ -3,8 +3,10 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use super::super::copies::{DEFAULT_STREAM, Order, copy, fill};
+use super::super::textures::{End, copy_ends};
 use super::super::{memory, put, put_pointer};
 use super::{Handle, call, context, forward};
+use crate::core::arrays::Corner;
 use crate::core::error::{CudaError, Result};
 use crate::core::graphs::Work;
 use crate::core::memory::{Kind, Place};
@@ -263,12 +265,29 @@ impl Side3D {
         Side3D { x_bytes, y, z, lod, kind, host, device, array, reserved, pitch, rows }
     }
 
+    /// One side of a copy of which the other is an array.
+    fn end(&self, [width, rows, _]: [usize; 3]) -> Result<End> {
+        if self.kind == ARRAY {
+            let [x, y, z] = [self.x_bytes, self.y, self.z].map(|at| at as u64);
+            return Ok(End::Array(Corner { array: self.array as u64, x, y, z }));
+        }
+        Ok(End::Memory(self.packed(width, rows)?))
+    }
+
+    /// Its place. A pitch or height of zero stands for rows that follow each other.
+    fn packed(&self, width: usize, rows: usize) -> Result<Place> {
+        let place = self.place()?;
+        let pitch = if self.pitch == 0 { width as u64 } else { place.pitch };
+        let slice = if self.rows == 0 { pitch * rows as u64 } else { place.slice };
+        Ok(Place { pitch, slice, ..place })
+    }
+
     fn place(&self) -> Result<Place> {
         let address = match self.kind {
             HOST => self.host as u64,
             DEVICE | UNIFIED => self.device as u64,
             ARRAY => {
-                complain("a copy from or to an array: arrays are not there");
+                complain("a copy of an array as a node of a graph, which is not there");
                 return Err(CudaError::NOT_SUPPORTED);
             }
             _ => return Err(CudaError::INVALID_VALUE),
@@ -293,14 +312,7 @@ fn places(from: &Side3D, to: &Side3D, extent: [usize; 3]) -> Result<(Place, Plac
     if short(from) || short(to) {
         return Err(CudaError::INVALID_VALUE);
     }
-    // A pitch or height of zero stands for rows that follow each other.
-    let packed = |side: &Side3D| -> Result<Place> {
-        let place = side.place()?;
-        let pitch = if side.pitch == 0 { width as u64 } else { place.pitch };
-        let slice = if side.rows == 0 { pitch * rows as u64 } else { place.slice };
-        Ok(Place { pitch, slice, ..place })
-    };
-    Ok((packed(to)?, packed(from)?, kind))
+    Ok((to.packed(width, rows)?, from.packed(width, rows)?, kind))
 }
 
 /// The copy that `CUDA_MEMCPY3D` describes, as a node of a graph.
@@ -318,6 +330,10 @@ unsafe fn copy_box(
     extent: [usize; 3],
     order: Order,
 ) -> Result {
+    if [from.kind, to.kind].contains(&ARRAY) {
+        let ends = (to.end(extent)?, from.end(extent)?);
+        return unsafe { copy_ends(process, ends.0, ends.1, extent.map(|n| n as u64), FOUND_OUT, order) };
+    }
     let (to, from, kind) = places(from, to, extent)?;
     unsafe { copy(process, to, from, extent.map(|n| n as u64), kind, order) }
 }

@@ -2,10 +2,11 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::super::functions::{self, LaunchAttribute, is_cooperative, launch, request};
+use super::super::functions::{self, LaunchAttribute, asked_for, launch, request};
 use super::super::{Dim3, put};
 use super::{Handle, call, forward, process};
 use crate::core::error::{CudaError, Result};
+use crate::core::launch::Request;
 use crate::core::process::{Process, complain};
 
 forward! {
@@ -135,9 +136,10 @@ unsafe extern "C" fn cuLaunchKernelEx(
 ) -> i32 {
     call(|process| unsafe {
         let config = config.as_ref().ok_or(CudaError::INVALID_VALUE)?;
-        let cooperative = is_cooperative(config.attributes, config.count)?;
+        let (cooperative, cluster) = asked_for(config.attributes, config.count);
         let shared_bytes = config.shared_bytes as usize;
         let request = request(config.grid, config.block, shared_bytes, config.stream, cooperative);
+        let request = Request { cluster, ..request };
         if arguments.is_null() && !extra.is_null() {
             let arguments = from_buffer(process, function, extra)?;
             return process.launch(function as u64, &request, &arguments);

@@ -17,6 +17,7 @@ mod nvidia_linker;
 mod pools;
 mod streams;
 mod tensor_maps;
+mod textures;
 
 pub(super) use context::enter_runtime;
 

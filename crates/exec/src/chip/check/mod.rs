@@ -51,6 +51,7 @@ impl Chip {
         self.check_matrix()?;
         self.check_cluster()?;
         self.check_copy_engine()?;
+        self.check_texture()?;
         self.check_aggregator()?;
         self.check_energy()?;
         self.check_hang()?;
@@ -454,6 +455,13 @@ impl Chip {
         let Some(engine) = &self.copy_engine else { return Ok(()) };
         self.within("copy_engine.latency_cycles", engine.latency_cycles, 1..=LONGEST_OPERATION)?;
         self.count("copy_engine.bytes_per_cycle", engine.bytes_per_cycle)
+    }
+
+    fn check_texture(&self) -> Checked {
+        let Some(texture) = &self.texture else { return Ok(()) };
+        self.within("texture.hit_latency_cycles", texture.hit_latency_cycles, 1..=LONGEST_OPERATION)?;
+        self.within("texture.filter_cycles", texture.filter_cycles, 0..=LONGEST_OPERATION)?;
+        self.within("texture.lanes_per_cycle", texture.lanes_per_cycle, 1..=self.sm.warp_lanes)
     }
 
     fn check_cluster(&self) -> Checked {

@@ -353,9 +353,13 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
         }
         Op::FApprox(_, Ty::F64, _) => (double, Class::Double, units.special),
         Op::FApprox(..) => (ExecUnit::Sfu, Class::Special, units.special),
-        Op::Ld { .. } | Op::CpAsync(_) | Op::LdMatrix(_) => (ExecUnit::Memory, Class::Load, [0, 1]),
-        Op::St(_) | Op::StUnlock(_) | Op::StMatrix(_) => (ExecUnit::Memory, Class::Store, [0, 1]),
-        Op::Atom(..) | Op::LdLock(_) => (ExecUnit::Memory, Class::Atomic, [0, 1]),
+        Op::Ld { .. } | Op::CpAsync(_) | Op::LdMatrix(_) | Op::Tex(_) | Op::SurfaceLd(_) => {
+            (ExecUnit::Memory, Class::Load, [0, 1])
+        }
+        Op::St(_) | Op::StUnlock(_) | Op::StMatrix(_) | Op::SurfaceSt(_) => {
+            (ExecUnit::Memory, Class::Store, [0, 1])
+        }
+        Op::Atom(..) | Op::LdLock(_) | Op::SurfaceRed(..) => (ExecUnit::Memory, Class::Atomic, [0, 1]),
         Op::Vote(_) => (ExecUnit::Sp, Class::Exchange, units.vote.unwrap_or(units.exchange)),
         Op::Mma(mma) => {
             let class = match mma.d {

@@ -384,7 +384,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let access = &mut transfer.access;
         access.restart(path.pc, activation, mask);
         let watched = self.watch.as_ref().is_some_and(Watch::proves)
-            && matches!(inst.op, Op::St(_) | Op::Atom(..) | Op::CpAsync(_));
+            && matches!(
+                inst.op,
+                Op::St(_) | Op::Atom(..) | Op::CpAsync(_) | Op::SurfaceSt(_) | Op::SurfaceRed(..)
+            );
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
         access.begin(&mut reach, warp, inst)?;
@@ -486,7 +489,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         resident.warps[w].control.advance();
         if let Some(watch) = &mut self.watch
             && !unlocks
-            && matches!((inst.op, inst.dst), (Op::St(_), _) | (Op::Atom(..), Dst::None))
+            && matches!(
+                (inst.op, inst.dst),
+                (Op::St(_) | Op::SurfaceSt(_) | Op::SurfaceRed(..), _) | (Op::Atom(..), Dst::None)
+            )
         {
             watch.store_began(slot, id);
         }

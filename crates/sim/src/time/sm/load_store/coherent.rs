@@ -51,7 +51,11 @@ impl<const N: usize> MemoryUnit<N> {
         let transfer = &self.transfers[id];
         let (line, lanes) = transfer.line(transfer.pending.unsent.global, self.line_bytes);
         match transfer.access.kind {
-            MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy | MemoryOp::Matrix => {
+            MemoryOp::Load
+            | MemoryOp::Lock { .. }
+            | MemoryOp::Copy
+            | MemoryOp::Matrix
+            | MemoryOp::Texture => {
                 self.load_through_l1(now, id, line, lanes)?;
             }
             MemoryOp::Store | MemoryOp::Unlock { .. } => {

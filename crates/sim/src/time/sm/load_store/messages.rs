@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::exec::memory::access::MemoryOp;
 use crate::exec::memory::store::Memory;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SwitchId, Ticket, TransferId};
@@ -283,7 +284,11 @@ impl<const N: usize> MemoryUnit<N> {
             }
             pending.outstanding -= 1;
             if pending.is_done() {
-                self.completed.push((id, pending.ready_at.max(now)));
+                let filter = match &self.texture {
+                    Some(units) if access.kind == MemoryOp::Texture => units.latency(access),
+                    _ => 0,
+                };
+                self.completed.push((id, pending.ready_at.max(now) + filter));
             }
         }
         self.flights.give_back(ticket);
@@ -292,10 +297,11 @@ impl<const N: usize> MemoryUnit<N> {
 
     /// One of the messages of an access has been answered.
     pub(crate) fn part_done(&mut self, now: Cycle, id: TransferId) {
+        let filter = self.filter_cycles(id);
         let pending = &mut self.transfers[id].pending;
         pending.outstanding -= 1;
         if pending.is_done() {
-            self.completed.push((id, pending.ready_at.max(now)));
+            self.completed.push((id, pending.ready_at.max(now) + filter));
         }
     }
 

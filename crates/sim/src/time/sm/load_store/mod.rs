@@ -13,6 +13,7 @@ pub(crate) mod l1;
 pub(crate) mod messages;
 pub(crate) mod stats;
 pub(crate) mod switch;
+mod texture;
 pub(crate) mod transfer;
 mod under_way;
 
@@ -37,6 +38,7 @@ use crate::time::sm::load_store::l1::{L1, Lookup, Refusal};
 use crate::time::sm::load_store::messages::{Flight, Purpose};
 use crate::time::sm::load_store::stats::L1Stats;
 use crate::time::sm::load_store::switch::Switches;
+use crate::time::sm::load_store::texture::TextureUnits;
 use crate::time::sm::load_store::transfer::Transfer;
 use crate::time::sm::load_store::under_way::UnderWay;
 
@@ -114,6 +116,7 @@ pub(crate) struct MemoryUnit<const N: usize> {
     pub(crate) hit_latency: u64,
     line_cycles: u64,
     constant_latency: u64,
+    texture: Option<TextureUnits>,
     /// What it takes a warp to sum up its operands and to hand out the results.
     aggregation_cycles: u64,
     local_words: u64,
@@ -164,6 +167,7 @@ impl<const N: usize> MemoryUnit<N> {
             hit_latency: chip.l1.hit_latency_cycles as u64,
             line_cycles: chip.l1.line_cycles as u64,
             constant_latency: chip.constant.hit_latency_cycles as u64,
+            texture: TextureUnits::new(chip),
             aggregation_cycles: aggregation_cycles(chip),
             local_words: chip.memory.local_bytes_per_thread.div_ceil(4) as u64,
             transfers: Slab::default(),
@@ -221,7 +225,9 @@ impl<const N: usize> MemoryUnit<N> {
         transfer.pending.begin(transfer.access.lanes, ready);
         let SpaceLanes { global, shared, local, constant } = transfer.access.lanes;
         let elsewhere = shared | constant | local;
-        let uses_l1 = self.policy == L1Policy::WriteEvict && transfer.looks_in_l1() || self.l1.is_coherent();
+        let uses_l1 = self.policy == L1Policy::WriteEvict && transfer.looks_in_l1()
+            || self.l1.is_coherent()
+            || transfer.access.kind == MemoryOp::Texture;
         let needs_room = !global.is_empty() && elsewhere.is_empty() && !uses_l1;
         self.queue.push_back(Queued { id, needs_room, ready });
         // It may go before atomics that have to wait.
@@ -313,6 +319,9 @@ impl<const N: usize> MemoryUnit<N> {
             self.wants_room = refusal == Refusal::Network;
             return Progress::Refused(refusal);
         }
+        if self.transfers[id].access.kind == MemoryOp::Texture {
+            self.sent_texels(now, id);
+        }
         let pending = &self.transfers[id].pending;
         if !pending.unsent.all().is_empty() {
             if self.turns > 1 && self.queue.len() > 1 {
@@ -326,7 +335,8 @@ impl<const N: usize> MemoryUnit<N> {
         }
         self.queue.pop_front();
         if pending.outstanding == 0 {
-            self.completed.push((id, pending.ready_at));
+            let done = pending.ready_at + self.filter_cycles(id);
+            self.completed.push((id, done));
         }
         if self.under_way.is_some() {
             self.send_fences(now);
@@ -483,15 +493,20 @@ impl<const N: usize> MemoryUnit<N> {
         }
         let transfer = &self.transfers[id];
         let cached = self.policy == L1Policy::WriteEvict;
-        let through_l1 = cached && transfer.looks_in_l1();
+        let is_fetch = transfer.access.kind == MemoryOp::Texture;
+        let through_l1 = cached && transfer.looks_in_l1() || is_fetch;
         if self.room == 0 && !through_l1 {
             return Err(Refusal::Network);
         }
         let unsent = transfer.pending.unsent.global;
         let (line, mut lanes) = transfer.line(unsent, self.line_bytes);
         match transfer.access.kind {
-            MemoryOp::Load if through_l1 => self.load_through_l1(now, id, line, lanes)?,
-            MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy | MemoryOp::Matrix => {
+            MemoryOp::Load | MemoryOp::Texture if through_l1 => self.load_through_l1(now, id, line, lanes)?,
+            MemoryOp::Load
+            | MemoryOp::Lock { .. }
+            | MemoryOp::Copy
+            | MemoryOp::Matrix
+            | MemoryOp::Texture => {
                 let sectors = self.widen(transfer.sectors(lanes, line));
                 let ticket = self.send(now, Purpose::Load, line, sectors, RequestKind::Read)?;
                 if cached {
