@@ -51,8 +51,8 @@ pub(crate) fn lex(source: &str) -> Result<Vec<Token<'_>>> {
             (first.len_utf8(), None)
         } else if rest.starts_with("//") {
             (rest.find('\n').unwrap_or(rest.len()), None)
-        } else if rest.starts_with("/*") {
-            match rest[2..].find("*/") {
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            match comment.find("*/") {
                 Some(end) => (end + 4, None),
                 None => return Err(CilkError::new(line, "this comment has no end: `*/` is missing")),
             }

@@ -453,7 +453,7 @@ fn bad_expression(
         let before = at.checked_sub(1).map(|before| &tokens[before]);
         let next = tokens.get(at + 1);
         let spawns = |f: &&Function<'_>| f.name == token.text && spawns_or_syncs(f);
-        if next.is_some_and(|next| next.is("(")) && facts.functions.iter().any(|f| spawns(f)) {
+        if next.is_some_and(|next| next.is("(")) && facts.functions.iter().any(spawns) {
             let name = token.text;
             let message =
                 format!("`{name}` spawns tasks, so it must be spawned itself: `x = spawn {name}(…);`");

@@ -87,7 +87,7 @@ pub(crate) fn audit(graph: &Graph, plan: &Plan, initial: &[u32], lives: &[Life])
 fn suspects(graph: &Graph, plan: &Plan, at: usize) -> String {
     let node = plan.cells[at].node;
     let knows = |kernel: &&crate::graph::Kernel| {
-        let given = kernel.constants.iter().any(|constant| *constant == Constant::Channel(node));
+        let given = kernel.constants.contains(&Constant::Channel(node));
         let reads = kernel.reads.is_some_and(|(source, _)| source == node);
         (given || reads) && !kernel.writes.iter().any(|writes| writes.node == node)
     };
