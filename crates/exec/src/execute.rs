@@ -1,5 +1,6 @@
 //! What one instruction does to a warp, its CTA and memory.
 
+mod bulk;
 mod clusters;
 
 use std::sync::Arc;
@@ -243,7 +244,20 @@ impl Execution<'_> {
                     races.fence(cta, warp.id, scope);
                 }
             }
-            Op::Prefetch | Op::CpAsyncCommit | Op::CpAsyncWait | Op::Ssy | Op::Nop => {}
+            Op::Prefetch
+            | Op::CpAsyncCommit
+            | Op::CpAsyncWait
+            | Op::BulkCommit
+            | Op::BulkWait(_)
+            | Op::WgmmaCommit
+            | Op::WgmmaWait
+            | Op::Ssy
+            | Op::Nop => {}
+            Op::Bulk(bulk) => {
+                self.begin_bulk(cta, warp, &activation, (inst, bulk), mask)?;
+                warp.control.advance();
+                return Ok(Next::Remote);
+            }
             Op::StAsync(..) | Op::RedAsync(..) => {
                 self.send_bytes(cta, warp, &activation, inst, mask)?;
                 warp.control.advance();
@@ -266,6 +280,12 @@ impl Execution<'_> {
                 return self.communicate(cta, warp, &activation, inst, path, mask);
             }
             Op::Mma(mma) => matrix::multiply(mma, inst, &mut registers, &kernel.vectors, mask),
+            Op::Wgmma(wgmma) => {
+                let operands = (inst, kernel.vectors.as_slice(), kernel.imms.as_slice());
+                let place = matrix::wgmma::Place { warp: warp.id, shared: &cta.shared };
+                let registers = &mut warp.registers(&activation);
+                matrix::wgmma::multiply(wgmma, operands, registers, place, mask)?;
+            }
             Op::MovMatrix => matrix::move_transposed(inst, &mut registers, mask),
             Op::ActiveMask | Op::WaveBallot | Op::WaveActive | Op::WaveShfl(_) => {
                 vote::execute(inst, &mut registers, &kernel.imms, mask);

@@ -78,6 +78,12 @@ pub enum FaultKind {
     MasksDiffer { lane: u32, members: u32, other: u32, others: u32 },
     #[error("mbarrier at shared {address:#x}: {problem}")]
     Mbarrier { address: u64, problem: &'static str },
+    /// A product of matrices that is not defined.
+    #[error("matrix: {0}")]
+    Matrix(String),
+    /// A bulk copy that the copy engine does not make.
+    #[error("bulk copy: {0}")]
+    Bulk(String),
     #[error("the kernel executed `trap`")]
     Trap,
     /// A failed `assert`; the place is that of its source.

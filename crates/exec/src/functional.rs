@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use rustc_hash::FxHashMap;
 use warploom_isa::{AtomicLoop, Kernel, Op, Pc};
 
+use crate::bulk::Job;
 use crate::execute::{Cta, Effects, Execution, Next, end_cluster_phase};
 use crate::fault::{Fault, FaultKind, Place};
 use crate::kit::lane_mask::LaneMask;
@@ -459,6 +460,7 @@ impl<const N: usize> Machine<'_, N> {
                     Ok(())
                 }
                 Remote::Access => self.access_cluster(at, cluster, warp),
+                Remote::Bulk(job) => self.copy_in_bulk(at, cluster, *job),
                 Remote::Bytes { rank, bytes, lane } => {
                     let shared = self.shared_of(cluster, rank, "store to");
                     shared.and_then(|shared| bytes.arrive(shared)).map_err(|kind| Bad { lane, kind })
@@ -473,6 +475,26 @@ impl<const N: usize> Machine<'_, N> {
             if let Err(bad) = done {
                 let Resident { cta, warps, .. } = &self.residents[at];
                 return Err(Stop::Fault(fault(kernel, cta, &warps[warp], self.last_pc, bad)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a bulk copy at once.
+    fn copy_in_bulk(&mut self, at: usize, cluster: usize, mut job: Job) -> Result<(), Bad> {
+        let lane = job.request.lane;
+        while !job.is_done() {
+            job.give(&mut self.access, &self.residents[at].cta.shared, self.last_pc);
+            if let Global::Now(memory) = &mut self.execution.memory {
+                Job::serve(&mut self.access, memory);
+            }
+            for rank in job.ranks().filter(|_| job.delivers()) {
+                let cta = &mut self.residents[cluster + rank as usize].cta;
+                let what = || FaultKind::LeftCluster { what: "bulk copy to".to_string(), rank };
+                let there = (cta.live_warps > 0).then_some(&mut cta.shared).ok_or_else(what);
+                there
+                    .and_then(|shared| Job::deliver(job.delivery(), &self.access, shared))
+                    .map_err(|kind| Bad { lane, kind })?;
             }
         }
         Ok(())

@@ -8,6 +8,7 @@
 //! A part of the simulator, public for `warploom_sim` alone: what users may rely on is what the crate `warploom`
 //! re-exports.
 
+pub mod bulk;
 pub mod chip;
 pub mod execute;
 pub mod executed;

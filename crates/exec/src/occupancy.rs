@@ -94,6 +94,8 @@ pub enum Unlaunchable {
     CheckedFirmware,
     #[error("the chip `{0}` has no tensor cores; the h200 has")]
     NoMatrices(String),
+    #[error("the chip `{0}` has no copy engine for bulk copies; the h200 has")]
+    NoCopyEngine(String),
     #[error("the chip `{0}` has no clusters; the h200 has")]
     NoClusters(String),
     #[error("kernel `{0}` is for clusters (.explicitcluster), but the launch does not say of how many CTAs")]
@@ -260,6 +262,9 @@ fn check_cluster(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<(), Unlau
     }
     if chip.units.matrix.is_none() && kernel.uses_matrices() {
         return Err(Unlaunchable::NoMatrices(chip.name.clone()));
+    }
+    if chip.copy_engine.is_none() && kernel.uses_bulk_copies() {
+        return Err(Unlaunchable::NoCopyEngine(chip.name.clone()));
     }
     if chip.cluster.is_none() && kernel.uses_clusters() {
         return Err(Unlaunchable::NoClusters(chip.name.clone()));

@@ -112,6 +112,7 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         Op::Prmt(_) => &[Dst, Src(0), Src(2), Src(1)],
         Op::Bfi(_) => &[Dst, Src(0), Src(1), Src(2), Src(3)],
         Op::CvtPack(_) => &[Dst, Src(0), Src(1), Opt(2)],
+        Op::CvtNarrow(_) => &[Dst, Src(0), Opt(1)],
         Op::Selp(_) => &[Dst, Src(0), Src(1), Pred(2)],
         Op::Special(_) => &[Dst, Slot::Special],
         Op::MovPred | Op::NotPred => &[DstPred, Pred(0)],
@@ -132,7 +133,11 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         Op::Atom(..) => &[Memory, Src(2)],
         Op::Prefetch => &[Memory],
         Op::CpAsync(_) | Op::StAsync(..) | Op::RedAsync(..) => &[Src(0), Src(1), Src(2)],
-        Op::CpAsyncWait | Op::BarWarp | Op::Nanosleep | Op::Yield => &[Src(0)],
+        Op::Bulk(_) => &[Src(0), Src(1), Src(2), Opt(3)],
+        Op::Wgmma(_) => &[Dst, Src(0), Src(1), Pred(2)],
+        Op::WgmmaWait | Op::BulkWait(_) | Op::CpAsyncWait | Op::BarWarp | Op::Nanosleep | Op::Yield => {
+            &[Src(0)]
+        }
         Op::Mbarrier(op, _) => match op {
             MbarrierOp::Init | MbarrierOp::ExpectTx | MbarrierOp::CompleteTx => &[Memory, Src(2)],
             MbarrierOp::Inval | MbarrierOp::PendingCount => &[Memory],
@@ -158,9 +163,15 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         Op::Brx => &[Src(0), Table],
         Op::Call => &[Callee],
         Op::AssertFail => &[Src(0), Src(1), Src(2), Src(3)],
-        Op::Fence(..) | Op::ClusterBar(_) | Op::CpAsyncCommit | Op::Ret | Op::Exit | Op::Trap | Op::Nop => {
-            &[]
-        }
+        Op::Fence(..)
+        | Op::ClusterBar(_)
+        | Op::CpAsyncCommit
+        | Op::BulkCommit
+        | Op::WgmmaCommit
+        | Op::Ret
+        | Op::Exit
+        | Op::Trap
+        | Op::Nop => &[],
     }
 }
 

@@ -1,6 +1,8 @@
 //! One instruction: plain data of 72 bytes. The opcode carries everything that is not an operand. Start at [`Inst`].
 
+use crate::bulk::Bulk;
 use crate::matrix::*;
+use crate::narrow::CvtNarrow;
 use crate::types::*;
 
 /// A newtype over a small integer that indexes a dense array.
@@ -310,6 +312,8 @@ pub enum Op {
     CvtPair(Cvt),
     /// d = saturated a and b packed below c: `cvt.pack.sat.to.s32.b32 d, a, b, c`; Ty is U16 S16 (c None) U8 S8.
     CvtPack(Ty),
+    /// d = a, or a and b, converted to or from a format that threads do not compute in.
+    CvtNarrow(CvtNarrow),
 
     // ---- memory -----------------------------------------------------------------------------------------
     /// d (register or vector) = [a + b]. Sub-word data extends to one word, or to two if `wide`.
@@ -352,6 +356,14 @@ pub enum Op {
     StAsync(Ty, u8),
     /// As `StAsync`, with an operation on the word.
     RedAsync(AtomOp, Ty),
+    /// A bulk copy: a is an address in shared memory (32 bits), b one of global memory or the generic address of a
+    /// tensor map, c (vector) the number of bytes or the coordinates, then the mask of a multicast, and `src[3]` the
+    /// mbarrier at which the bytes count (an address in shared memory) or None.
+    Bulk(Bulk),
+    /// Close the current group of bulk copies.
+    BulkCommit,
+    /// Wait until at most a (Imm) groups of bulk copies are pending; with the flag, until the others have been read.
+    BulkWait(bool),
     /// An mbarrier operation; the flag says whether the address register is 64 bits wide.
     Mbarrier(MbarrierOp, bool),
 
@@ -364,6 +376,14 @@ pub enum Op {
     StMatrix(MatrixAccess),
     /// d = the transposed 8 x 8 matrix a of 16-bit elements.
     MovMatrix,
+
+    /// d (vector) = a * b, plus `src[3]` if the predicate c is true, by four warps together. a is a vector or the
+    /// descriptor of a matrix in shared memory, b a descriptor.
+    Wgmma(Wgmma),
+    /// Close the current group of such products.
+    WgmmaCommit,
+    /// Wait until at most a (Imm) groups of such products are pending.
+    WgmmaWait,
 
     // ---- communication within a warp ------------------------------------------------------------------
     /// d = predicate (or ballot word); a = predicate; b = member mask, or None in the old form without a mask.
@@ -425,10 +445,11 @@ pub enum Op {
 impl Op {
     /// Whether it needs to know the cluster of its CTA.
     pub const fn is_of_clusters(self) -> bool {
-        matches!(
-            self,
-            Op::Mapa(..) | Op::CtaRank(..) | Op::ClusterBar(_) | Op::StAsync(..) | Op::RedAsync(..)
-        )
+        match self {
+            Op::Mapa(..) | Op::CtaRank(..) | Op::ClusterBar(_) | Op::StAsync(..) | Op::RedAsync(..) => true,
+            Op::Bulk(bulk) => bulk.is_of_clusters(),
+            _ => false,
+        }
     }
 
     /// Whether lanes of a warp tell each other something.

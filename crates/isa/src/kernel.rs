@@ -318,7 +318,12 @@ impl Kernel {
 
     /// Whether an instruction multiplies matrices.
     pub fn uses_matrices(&self) -> bool {
-        self.code.iter().any(|inst| matches!(inst.op, Op::Mma(_)))
+        self.code.iter().any(|inst| matches!(inst.op, Op::Mma(_) | Op::Wgmma(_)))
+    }
+
+    /// Whether an instruction needs the copy engine of an SM.
+    pub fn uses_bulk_copies(&self) -> bool {
+        self.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_)))
     }
 
     /// The first instruction that needs lock bits.

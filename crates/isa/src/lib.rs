@@ -15,6 +15,7 @@
 
 #[macro_use]
 mod inst;
+mod bulk;
 mod cfg;
 pub mod diag;
 mod dominators;
@@ -27,6 +28,7 @@ mod lock_loops;
 mod loops;
 mod matrix;
 mod module;
+mod narrow;
 mod optimise;
 pub mod print;
 mod reconvergence;
@@ -41,10 +43,12 @@ mod webs;
 #[cfg(test)]
 mod tests;
 
+pub use bulk::*;
 pub use inst::*;
 pub use kernel::*;
 pub use link::{LinkError, link, variable_image};
 pub use matrix::*;
 pub use module::*;
+pub use narrow::*;
 pub use types::*;
 pub use visit::{Lists, Shape, Value};

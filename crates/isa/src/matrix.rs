@@ -114,3 +114,45 @@ pub struct MatrixAccess {
     /// Whether the base address is a 64-bit register.
     pub wide_address: bool,
 }
+
+/// `wgmma.mma_async`: D = A * B, or D = A * B + D, by four warps with 16 rows of A and D each. B is in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Wgmma {
+    /// Columns of B and D, in eights: 1 to 32.
+    pub eights: u8,
+    pub a: MatrixTy,
+    pub b: MatrixTy,
+    pub d: MatrixTy,
+    /// A is in shared memory, too, and src[0] its descriptor. Otherwise it is in four registers.
+    pub a_shared: bool,
+    /// Neighbours in shared memory are along M or N and not along K.
+    pub a_transposed: bool,
+    pub b_transposed: bool,
+    /// The elements count with the other sign.
+    pub a_negated: bool,
+    pub b_negated: bool,
+    pub saturate: bool,
+}
+
+impl Wgmma {
+    /// The product of a warp and eight columns.
+    pub const fn tile(self) -> Mma {
+        Mma {
+            tall: true,
+            fours: (64 / self.a.bits()) as u8,
+            a: self.a,
+            b: self.b,
+            c: self.d,
+            d: self.d,
+            a_columns: false,
+            b_columns: true,
+            saturate: self.saturate,
+            bits: None,
+        }
+    }
+
+    /// Registers of D in each lane.
+    pub const fn registers(self) -> usize {
+        self.eights as usize * self.tile().registers()[3]
+    }
+}

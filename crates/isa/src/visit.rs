@@ -127,6 +127,7 @@ impl Op {
             Op::Pack64 | Op::WaveBallot | Op::WaveActive => shape(Two, [One; 4]),
             Op::Yield => shape(One, [Two, One, One, One]),
             Op::Mma(mma) => shape(Width::wide(mma.d.bits() == 64), [Width::wide(mma.a.bits() == 64); 4]),
+            Op::Wgmma(wgmma) => shape(One, [Width::wide(wgmma.a_shared), Two, One, One]),
             Op::LdMatrix(access) | Op::StMatrix(access) => {
                 shape(One, [Width::wide(access.wide_address), One, One, One])
             }
@@ -174,7 +175,7 @@ impl Op {
                 let w = Width::of(access.ty);
                 shape(w, [Width::wide(access.wide_address), One, w, w])
             }
-            Op::CpAsync(_) => shape(One, [One, Two, One, One]),
+            Op::CpAsync(_) | Op::Bulk(_) => shape(One, [One, Two, One, One]),
             Op::StAsync(ty, _) | Op::RedAsync(_, ty) => shape(One, [One, Width::of(ty), One, One]),
             Op::Mbarrier(op, wide_address) => {
                 let address = Width::wide(wide_address);
@@ -211,9 +212,14 @@ impl Op {
             | Op::SetpPred(..)
             | Op::FDivApprox { .. }
             | Op::CvtPack(_)
+            | Op::CvtNarrow(_)
             | Op::Fence(..)
             | Op::Prefetch
             | Op::CpAsyncCommit
+            | Op::BulkCommit
+            | Op::WgmmaCommit
+            | Op::WgmmaWait
+            | Op::BulkWait(_)
             | Op::CpAsyncWait
             | Op::Vote(_)
             | Op::Shfl(_)

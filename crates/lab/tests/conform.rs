@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use warploom::{Chip, Device, SimModel, SimOptions};
 use warploom_lab::conform::{self, ConformReport, GROUPS};
 
+/// Groups of the catalogue that no GPU has computed yet.
+const UNRECORDED: [&str; 3] = ["cvt-narrow", "cvt-finite", "matrix"];
+
 fn vectors() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("vectors")
 }
@@ -41,8 +44,11 @@ fn the_machine_computes_what_the_gpu_computes() {
     let mut device = functional("h200");
     let report = conform::replay(&mut device, &vectors(), &mut |_| ()).unwrap();
     assert!(report.is_clean(), "{}", describe(&report));
-    // A missing recording must not pass as one that agrees.
-    assert_eq!(report.groups.len(), GROUPS.len());
+    // A missing recording must not pass as one that agrees, nor a recording as missing.
+    let known: Vec<&str> = report.groups.iter().map(|group| group.group.as_str()).collect();
+    let missing: Vec<&str> =
+        GROUPS.iter().map(|group| group.name()).filter(|name| !known.contains(name)).collect();
+    assert_eq!(missing, UNRECORDED);
     for group in &report.groups {
         assert!(group.unrecorded.is_empty(), "{}: not recorded: {:?}", group.group, group.unrecorded);
         assert_eq!(group.equal + group.within_bound, group.vectors);

@@ -33,12 +33,9 @@ const fn family(group: &'static str, mnemonics: &'static [&'static str], support
     Family { group, mnemonics, support }
 }
 
-const TENSOR_CORES: Support =
-    Refused("of the tensor-core instructions only `mma.sync` and what moves its operands are modelled");
 const CLUSTERS: Support = Refused("clusters are not modelled");
 const TEXTURES: Support = Refused("textures are not modelled");
 const SURFACES: Support = Refused("surfaces are not modelled");
-const TMA: Support = Refused("the tensor memory accelerator is not modelled");
 const VIDEO: Support = Refused("video instructions are not modelled");
 const STACK: Support = Refused("the stack pointer of a thread is not accessible");
 
@@ -68,17 +65,14 @@ pub(crate) const FAMILIES: &[Family] = &[
         Partly("checked, then ignored: cache priorities are not modelled"),
     ),
     family("Data movement", &["isspacep", "cvta"], Modelled),
-    family(
-        "Data movement",
-        &["cvt"],
-        Partly("without non-integer types of 8 bits or fewer, `.tf32`, `.rs`, `.satfinite`, `.scaled`"),
-    ),
+    family("Data movement", &["cvt"], Partly("without `.rs`, `.scaled`")),
     family("Data movement", &["cvt.pack"], Partly("without 4-bit and 2-bit types")),
     family("Data movement", &["mapa", "getctarank"], Modelled),
     family("Data movement", &["istypep"], TEXTURES),
     family("Data movement", &["st.async"], Partly("without `.mmio`, `.global`")),
-    family("Data movement", &["st.bulk"], TMA),
-    family("Data movement", &["tensormap.replace", "tensormap.cp_fenceproxy", "prefetch.tensormap"], TMA),
+    family("Data movement", &["st.bulk"], Refused("bulk stores of zeros are not modelled")),
+    family("Data movement", &["tensormap.replace"], Partly("without `.swizzle_atomicity`")),
+    family("Data movement", &["tensormap.cp_fenceproxy"], Modelled),
     family("Data movement", &["multimem"], Refused("memory of several devices is not modelled")),
     family("Asynchronous copies", &["cp.async"], Modelled),
     family(
@@ -91,7 +85,14 @@ pub(crate) const FAMILIES: &[Family] = &[
         &["cp.async.mbarrier.arrive"],
         Partly("the thread waits for its copies here, not at the barrier"),
     ),
-    family("Asynchronous copies", &["cp.async.bulk", "cp.reduce.async.bulk"], TMA),
+    family(
+        "Asynchronous copies",
+        &["cp.async.bulk", "cp.reduce.async.bulk"],
+        Partly(
+            "without `.im2col`, `.cp_mask`; halves have no minimum and maximum; `.prefetch` is checked, then ignored",
+        ),
+    ),
+    family("Asynchronous copies", &["cp.async.bulk.commit_group", "cp.async.bulk.wait_group"], Modelled),
     family("Textures and surfaces", &["tex", "tld4", "txq"], TEXTURES),
     family("Textures and surfaces", &["suld", "sust", "sured", "suq"], SURFACES),
     family("Control flow", &["bra", "brx", "ret", "exit"], Modelled),
@@ -109,9 +110,8 @@ pub(crate) const FAMILIES: &[Family] = &[
         &["fence"],
         Partly("without `.sync_restrict`; accepted proxy fences order like `fence.acq_rel.cta`"),
     ),
-    family("Synchronization", &["fence.proxy.tensormap::generic"], TMA),
-    family("Synchronization", &["atom"], Partly("without `.b128`, vectors")),
-    family("Synchronization", &["red"], Partly("without vectors")),
+    family("Synchronization", &["atom"], Partly("without `.b128`; vectors have sums only")),
+    family("Synchronization", &["red"], Partly("vectors have sums only")),
     family("Synchronization", &["red.async"], Partly("without `.mmio`, `.global`")),
     family("Synchronization", &["vote", "match", "activemask", "elect"], Modelled),
     family("Synchronization", &["redux"], Partly("without `.abs`, `.NaN`")),
@@ -121,7 +121,11 @@ pub(crate) const FAMILIES: &[Family] = &[
     family("Tensor cores", &["mma"], Partly("without `.sp`, `.block_scale`, 6-bit and 4-bit floats")),
     family("Tensor cores", &["ldmatrix", "stmatrix"], Partly("without elements of 8 bits and fewer")),
     family("Tensor cores", &["movmatrix"], Modelled),
-    family("Tensor cores", &["wmma", "wgmma.mma_async", "wgmma", "tcgen05"], TENSOR_CORES),
+    family("Tensor cores", &["wmma"], Modelled),
+    family("Tensor cores", &["wgmma.mma_async"], Partly("without `.b1`")),
+    family("Tensor cores", &["wgmma.mma_async.sp"], Refused("sparse matrices are not modelled")),
+    family("Tensor cores", &["wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"], Modelled),
+    family("Tensor cores", &["tcgen05"], Refused("tensor memory is not modelled")),
     family("Stack", &["stacksave", "stackrestore", "alloca"], STACK),
     family("Video", &["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"], VIDEO),
     family("Video", &["vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2"], VIDEO),
@@ -167,10 +171,99 @@ const INTRODUCTION: &str = "\
 # PTX
 
 Warploom loads PTX text of ISA versions 1.4 to 9.x from any compiler. This page lists every instruction of the PTX
-manual. What is not modelled is refused when a kernel that needs it is chosen, with the line and the reason. Nothing is
-skipped silently. The page is generated from the table that the loader itself uses.
+manual, with the first version of PTX and the first chip that have it. What is not modelled is refused when a kernel
+that needs it is chosen, with the line and the reason. Nothing is skipped silently. In time, an instruction has the
+latency and rate of its unit from the chip file, or those of the instructions that it is made of. The page is generated
+from the table that the loader itself uses.
 
 ";
+
+/// Since which version PTX has instructions, and from which chip on (none: all).
+const SINCE: &[(&str, &str, &[&str])] = &[
+    (
+        "1.0",
+        "",
+        &["add", "sub", "mul", "mad", "div", "abs", "neg", "min", "max", "mul24", "mad24", "sad", "rem"],
+    ),
+    (
+        "1.0",
+        "",
+        &["rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "set", "setp", "selp", "slct", "mov", "cvt"],
+    ),
+    (
+        "1.0",
+        "",
+        &["and", "or", "xor", "not", "cnot", "shl", "shr", "ld", "st", "tex", "bra", "ret", "exit", "call"],
+    ),
+    ("1.0", "", &["bar", "trap", "brkpt"]),
+    ("1.1", "sm_11", &["atom"]),
+    ("1.2", "", &["add.cc", "addc", "sub.cc", "subc"]),
+    ("1.2", "sm_11", &["red"]),
+    ("1.2", "sm_12", &["vote"]),
+    ("1.4", "", &["membar", "pmevent"]),
+    ("1.4", "sm_13", &["fma"]),
+    ("1.5", "", &["txq", "suld", "sust", "suq"]),
+    (
+        "2.0",
+        "sm_20",
+        &["popc", "clz", "bfind", "brev", "bfe", "bfi", "testp", "copysign", "prmt", "ldu", "sured"],
+    ),
+    ("2.0", "sm_20", &["prefetch", "prefetchu", "isspacep", "cvta"]),
+    ("2.0", "sm_20", &["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"]),
+    ("2.2", "sm_20", &["tld4"]),
+    ("3.0", "sm_20", &["mad.cc", "madc"]),
+    ("3.0", "sm_30", &["shfl", "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2"]),
+    ("3.0", "sm_30", &["vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4"]),
+    ("3.1", "sm_32", &["shf"]),
+    ("4.0", "sm_30", &["istypep"]),
+    ("4.3", "sm_50", &["lop3"]),
+    ("5.0", "sm_61", &["dp4a", "dp2a"]),
+    ("6.0", "sm_30", &["fns", "brx", "bar.warp", "barrier"]),
+    ("6.0", "sm_70", &["fence", "match", "wmma"]),
+    ("6.2", "sm_30", &["activemask"]),
+    ("6.3", "sm_70", &["nanosleep"]),
+    ("6.4", "sm_70", &["mma"]),
+    ("6.5", "sm_72", &["cvt.pack"]),
+    ("6.5", "sm_75", &["ldmatrix"]),
+    ("7.0", "sm_75", &["tanh"]),
+    ("7.0", "sm_80", &["cp.async", "cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all"]),
+    ("7.0", "sm_80", &["cp.async.mbarrier.arrive", "redux", "mbarrier"]),
+    ("7.3", "sm_52", &["stacksave", "stackrestore", "alloca"]),
+    ("7.4", "sm_80", &["applypriority", "discard", "createpolicy"]),
+    ("7.6", "sm_70", &["bmsk", "szext"]),
+    ("7.8", "sm_75", &["movmatrix"]),
+    ("7.8", "sm_90", &["mapa", "getctarank", "barrier.cluster", "griddepcontrol", "stmatrix"]),
+    ("8.0", "sm_90", &["elect", "cp.async.bulk", "cp.reduce.async.bulk"]),
+    ("8.0", "sm_90", &["cp.async.bulk.commit_group", "cp.async.bulk.wait_group"]),
+    (
+        "8.0",
+        "sm_90a",
+        &["setmaxnreg", "wgmma.mma_async", "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"],
+    ),
+    ("8.1", "sm_90", &["st.async", "red.async", "multimem"]),
+    ("8.2", "sm_90a", &["wgmma.mma_async.sp"]),
+    ("8.3", "sm_90", &["tensormap.cp_fenceproxy"]),
+    ("8.3", "sm_90a", &["tensormap.replace"]),
+    ("8.6", "sm_100", &["st.bulk", "clusterlaunchcontrol"]),
+    ("8.6", "sm_100a", &["tcgen05"]),
+];
+
+/// The version and the chip of an instruction; none for those of Warploom itself.
+fn since(mnemonic: &str) -> Option<(&'static str, &'static str)> {
+    let (ptx, chip, _) = SINCE.iter().find(|(_, _, all)| all.contains(&mnemonic))?;
+    Some((*ptx, *chip))
+}
+
+/// How an instruction takes time in the timed model.
+fn time(mnemonic: &str, support: Support) -> &'static str {
+    match mnemonic {
+        _ if matches!(support, Refused(_)) => "",
+        "prefetch" | "prefetchu" | "applypriority" | "discard" | "createpolicy" | "pmevent"
+        | "setmaxnreg" | "griddepcontrol" | "wgmma.fence" => "issue only",
+        "wmma" | "tensormap.replace" | "tensormap.cp_fenceproxy" => "that of its parts",
+        _ => "yes",
+    }
+}
 
 /// The last section of the page.
 const NOTES: &str = include_str!("families/notes.md");
@@ -185,17 +278,20 @@ pub fn support_page() -> String {
             // Writing to a string cannot fail.
             let _ = write!(
                 out,
-                "{}## {group}\n\n| instructions | modelled | |\n|---|---|---|\n",
+                "{}## {group}\n\n| instruction | PTX | chip | values | time | |\n|---|---|---|---|---|---|\n",
                 if out.ends_with("|\n") { "\n" } else { "" }
             );
         }
-        let names: Vec<_> = family.mnemonics.iter().map(|m| format!("`{m}`")).collect();
-        let (modelled, note) = match family.support {
-            Modelled => ("yes", ""),
-            Partly(what) => ("partly", what),
-            Refused(why) => ("no", why),
-        };
-        let _ = writeln!(out, "| {} | {modelled} | {note} |", names.join(" "));
+        for mnemonic in family.mnemonics {
+            let (values, note) = match family.support {
+                Modelled => ("yes", ""),
+                Partly(what) => ("partly", what),
+                Refused(why) => ("no", why),
+            };
+            let (ptx, chip) = since(mnemonic).unwrap_or_default();
+            let time = time(mnemonic, family.support);
+            let _ = writeln!(out, "| `{mnemonic}` | {ptx} | {chip} | {values} | {time} | {note} |");
+        }
     }
     out.push('\n');
     out.push_str(NOTES);
@@ -237,6 +333,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_instruction_of_ptx_has_a_version() {
+        let listed: Vec<_> = SINCE.iter().flat_map(|(.., all)| all.iter()).collect();
+        for mnemonic in FAMILIES.iter().flat_map(|f| f.mnemonics) {
+            let times = listed.iter().filter(|name| *name == &mnemonic).count();
+            assert_eq!(times, usize::from(!mnemonic.starts_with("wl.")), "{mnemonic}");
+        }
+        let known: BTreeSet<_> = FAMILIES.iter().flat_map(|f| f.mnemonics).collect();
+        assert!(listed.iter().all(|name| known.contains(name)));
     }
 
     #[test]

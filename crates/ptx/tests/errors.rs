@@ -48,6 +48,8 @@ fn texts_that_are_no_module() {
         ("bad version", ".version seven\n"),
         ("no target", ".version 7.8\n.address_size 64\n"),
         ("address size", ".version 7.8\n.target sm_70\n.address_size 16\n"),
+        ("doubles as floats", ".version 1.4\n.target sm_13, map_f64_to_f32\n.entry k() { exit; }\n"),
+        ("vector after its type", ".version 7.8\n.target sm_70\n.entry k(.param .b32 .v2 p) { ret; }\n"),
     ]));
 }
 

@@ -23,6 +23,7 @@ use warploom_exec::{self as exec, kit};
 
 pub use crate::chip::spinning::{Bows, DelayLimit, SibSource};
 pub use crate::chip::{Chip, ChipError, Divergence};
+pub use crate::exec::bulk::map::{Swizzle, TensorMap};
 pub use crate::exec::fault::{Fault, FaultKind, Place};
 pub use crate::exec::launch::{Limits, Progress, Shape};
 pub use crate::exec::occupancy::{Limiter, Occupancy, Unlaunchable};

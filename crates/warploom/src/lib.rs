@@ -73,3 +73,4 @@ pub use warploom_sim::{
     Occupancy, Progress, Sample, Shape, SibSource, Sms, StorageBits, Timing, Trace, TraceOptions, chip,
     samples_csv,
 };
+pub use warploom_sim::{Swizzle, TensorMap};

@@ -183,6 +183,13 @@ pub struct SmReport {
     pub stalled_on_aggregator: u64,
 }
 
+impl SmReport {
+    /// Whether the SM had nothing to do, so that all its counts are 0.
+    pub fn is_idle(&self) -> bool {
+        self.ctas == 0 && self.warp_cycles == 0 && self.stalled_on_aggregator == 0
+    }
+}
+
 impl AddAssign<&SmReport> for SmReport {
     /// Adds the counts of the same SM in another launch.
     fn add_assign(&mut self, other: &SmReport) {

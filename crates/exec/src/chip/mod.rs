@@ -57,6 +57,9 @@ pub struct Chip {
     /// Clusters of CTAs, if the chip has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterSpec>,
+    /// The copy engine of an SM, if the chip has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_engine: Option<CopyEngineSpec>,
     /// The control processor that runs firmware, if the chip has one.
     #[serde(default)]
     pub aggregator: Option<AggregatorSpec>,

@@ -416,6 +416,8 @@ pub struct MatrixSpec {
     pub latency_cycles: u32,
     /// Products of 16-bit elements that a unit adds up in a cycle. Of elements of other sizes, as many bits of them.
     pub halves_per_cycle: u32,
+    /// The same in products of four warps together (`wgmma`), which reach the unit's full rate.
+    pub group_halves_per_cycle: u32,
     /// Products of doubles.
     pub doubles_per_cycle: u32,
 }
@@ -436,6 +438,16 @@ pub struct ClusterSpec {
     pub barrier_latency_cycles: u32,
     /// From one arrival of a warp to the next of the same SM.
     pub barrier_interval_cycles: u32,
+}
+
+/// The engine of an SM that makes bulk copies.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct CopyEngineSpec {
+    /// From the instruction until the first bytes are asked for.
+    pub latency_cycles: u32,
+    /// What it asks for or sends in a cycle, at most.
+    pub bytes_per_cycle: u32,
 }
 
 /// A port into the network that neighbouring SMs share.

@@ -22,6 +22,7 @@ mod format;
 mod half;
 mod integer;
 mod moves;
+mod narrow;
 mod vector;
 
 use multiversion::multiversion;
@@ -266,6 +267,7 @@ fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
         Cvt(cvt) => convert::compute(cvt, a),
         CvtPair(cvt) => convert::pair_rare(cvt, a, b),
         CvtPack(ty) => convert::pack_rare(ty, again()),
+        CvtNarrow(cvt) => narrow::convert_rare(cvt, a, b),
 
         _ => Filled::Nothing,
     }

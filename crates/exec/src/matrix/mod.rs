@@ -6,6 +6,7 @@
 mod layout;
 mod number;
 mod sum;
+pub(crate) mod wgmma;
 
 use warploom_isa::{Dst, Inst, MatrixTy, Mma, Operand};
 

@@ -306,7 +306,7 @@ impl<const N: usize> WarpAccess<N> {
         }
     }
 
-    fn finish_copy(&self, shared: &mut Shared) {
+    pub(crate) fn finish_copy(&self, shared: &mut Shared) {
         for lane in self.mask.lanes() {
             let (to, take) = (self.copy_destination(lane), self.copy_bytes(lane));
             for byte in 0..self.bytes {

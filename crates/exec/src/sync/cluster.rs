@@ -6,6 +6,7 @@
 use smallvec::SmallVec;
 use warploom_isa::{AtomOp, MbarrierOp, Space, Ty};
 
+use crate::bulk::Job;
 use crate::fault::{AccessKind, FaultKind};
 use crate::kit::lane_mask::LaneMask;
 use crate::lanes::{AtomicUnit, atomic};
@@ -196,6 +197,8 @@ pub enum Remote {
     Access,
     /// Bytes for the shared memory of the CTA of this rank, which count at one of its mbarriers when they are there.
     Bytes { rank: u32, bytes: AsyncBytes, lane: usize },
+    /// A bulk copy, which may also stay in the CTA.
+    Bulk(Box<Job>),
     /// An operation on an mbarrier of the CTA of this rank, for a lane of the running warp.
     Mbarrier { rank: u32, address: u64, op: MbarrierOp, value: u64, lane: usize },
 }

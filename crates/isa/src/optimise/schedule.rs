@@ -67,6 +67,12 @@ fn stays(inst: &Inst) -> bool {
         | Op::Prefetch
         | Op::CpAsync(_)
         | Op::CpAsyncCommit
+        | Op::Bulk(_)
+        | Op::Wgmma(_)
+        | Op::WgmmaCommit
+        | Op::WgmmaWait
+        | Op::BulkCommit
+        | Op::BulkWait(_)
         | Op::CpAsyncWait
         | Op::Mbarrier(..)
         | Op::LdLock(_)

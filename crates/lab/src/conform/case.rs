@@ -77,6 +77,11 @@ pub(crate) const SLOT_BYTES: usize = 8;
 pub(crate) const BLOCK: usize = 64;
 
 impl Group {
+    /// Also that of its file.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// The cases, in the order of the rows.
     pub(crate) fn cases(&self) -> Vec<Case> {
         self.rows.iter().flat_map(|r| row::expand(r)).map(|r| r.case(self.tuples)).collect()

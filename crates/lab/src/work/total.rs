@@ -130,13 +130,20 @@ fn counters<T: Copy + Default + AddAssign>(
 
 /// Adds up each SM over all launches. The chip is the same in all of them.
 fn sms(launches: &[Report]) -> Option<Vec<Arc<SmReport>>> {
-    let mut sums: Vec<SmReport> = Vec::new();
+    let mut sums: Vec<Arc<SmReport>> = Vec::new();
     for launch in launches {
         let sms = launch.sms.as_ref()?;
-        sums.resize(sums.len().max(sms.len()), SmReport::default());
-        sums.iter_mut().zip(sms).for_each(|(sum, sm)| *sum += sm);
+        for (sum, sm) in sums.iter_mut().zip(sms) {
+            // Small launches use few SMs of a large chip.
+            match (sum.is_idle(), sm.is_idle()) {
+                (_, true) => {}
+                (true, false) => *sum = sm.clone(),
+                (false, false) => *Arc::make_mut(sum) += sm,
+            }
+        }
+        sums.extend(sms.iter().skip(sums.len()).cloned());
     }
-    Some(sums.into_iter().map(Arc::new).collect())
+    Some(sums)
 }
 
 fn locks(launches: &[Report]) -> Option<Locks> {

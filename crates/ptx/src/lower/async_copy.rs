@@ -4,13 +4,18 @@ use isa::{AtomOp, Dst, MbarrierOp, Op, Operand, Space, Ty, Width};
 use warploom_isa as isa;
 
 use super::address::{Address, Place, place};
+use super::bulk;
 use super::memory::{elements, hints};
 use super::opcode::Opcode;
 use super::{Builder, Result, Slot};
 use crate::resolved::{self, OperandKind};
 
 pub(super) fn cp(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    let reduces = oc.has("reduce");
     oc.need(&[("async", ())])?;
+    if oc.has("bulk") || reduces {
+        return bulk::bulk(b, oc, reduces);
+    }
     if oc.has("commit_group") {
         let [] = oc.operands()?;
         b.emit(Op::CpAsyncCommit, Dst::None, &[]);

@@ -1,11 +1,11 @@
 //! `atom` and `red`.
 
-use isa::{Access, AtomOp, Cache, Dst, Op, Operand, Order, Scope, Space, Ty};
+use isa::{Access, AtomOp, Cache, Dst, Op, Operand, Order, Scope, Space, Ty, Width};
 use warploom_isa as isa;
 
-use super::address::place_or_generic;
+use super::address::{Place, place_or_generic};
 use super::async_copy;
-use super::memory::{SCOPES, hints, operands_and_policy};
+use super::memory::{SCOPES, elements, hints, operands_and_policy};
 use super::opcode::Opcode;
 use super::{Builder, Result};
 
@@ -64,6 +64,9 @@ fn atomic(b: &mut Builder<'_>, oc: &mut Opcode<'_>, returns: bool) -> Result {
     let scope = oc.pick(SCOPES).unwrap_or(Scope::Gpu);
     let op = oc.need(if returns { OPS } else { &OPS[..8] })?;
     let policy = hints(oc);
+    if let Some(count) = oc.pick(&[("v2", 2), ("v4", 4), ("v8", 8)]) {
+        return vector(b, oc, returns, (place, order, scope), (op, count), policy);
+    }
     let ty = oc.ty(types(op))?;
     if matches!(ty, Ty::F16 | Ty::F16x2 | Ty::BF16 | Ty::BF16x2) {
         oc.need(&[("noftz", ())])?;
@@ -91,5 +94,66 @@ fn atomic(b: &mut Builder<'_>, oc: &mut Opcode<'_>, returns: bool) -> Result {
         None => Operand::None,
     };
     b.emit(Op::Atom(op, access), dst, &[address.base, address.offset, value, swap]);
+    Ok(())
+}
+
+/// `atom….add.vec.type d, [a], b` and `red` without d: elements are changed one by one, as PTX promises no more.
+fn vector(
+    b: &mut Builder<'_>,
+    oc: &mut Opcode<'_>,
+    returns: bool,
+    (place, order, scope): (Place, Order, Scope),
+    (op, count): (AtomOp, u8),
+    policy: bool,
+) -> Result {
+    let ty = oc.ty(&[Ty::F32, Ty::F16, Ty::BF16, Ty::F16x2, Ty::BF16x2])?;
+    let half = ty != Ty::F32;
+    let noftz = oc.has("noftz");
+    if half && matches!(op, AtomOp::Min | AtomOp::Max) {
+        return Err(oc.not_modelled(format!("`{}`: of halves only sums are modelled", oc.name())));
+    }
+    // Up to 16 bytes.
+    let fits = u32::from(count) * ty.bytes() <= 16;
+    if op != AtomOp::Add
+        || !fits
+        || noftz != half
+        || !matches!(place, Place::In(Space::Global | Space::Generic))
+    {
+        return Err(oc.error(format!("PTX has no `{}`", oc.name())));
+    }
+    let first = usize::from(returns);
+    let operands = operands_and_policy(b, oc, first + 2, policy)?;
+    let address = b.address(&operands[first], place)?;
+    let Operand::Imm(offset) = address.offset else { unreachable!("offsets are immediates") };
+    let access = Access {
+        space: address.space,
+        ty,
+        count: 1,
+        order,
+        scope,
+        cache: Cache::All,
+        wide_address: address.is_wide(),
+    };
+    let mut values = Vec::with_capacity(count.into());
+    for part in elements(b, &operands[first + 1], count)? {
+        values.push(b.src(part, ty)?);
+    }
+    let mut found = Vec::new();
+    for (at, value) in (0..).zip(values) {
+        let offset = Operand::Imm(offset.wrapping_add(at * ty.bytes()));
+        let sources = [address.base, offset, value, Operand::None];
+        if returns {
+            found.push(b.value(Op::Atom(op, access), Width::of(ty), &sources));
+        } else {
+            b.emit(Op::Atom(op, access), Dst::None, &sources);
+        }
+    }
+    if returns {
+        // Only now, as a result may replace the address.
+        for (part, from) in elements(b, &operands[0], count)?.iter().zip(found) {
+            let to = b.dst_or_sink(part, ty)?;
+            b.emit(Op::Mov(Ty::B32), to, &[from]);
+        }
+    }
     Ok(())
 }

@@ -4,6 +4,7 @@ use isa::{Clamp, Cvt, Dst, Op, Operand, Round, Space, Ty};
 use warploom_isa as isa;
 
 use super::address::{self, Place, extend};
+use super::narrow;
 use super::opcode::Opcode;
 use super::operand::{Fit, address_type};
 use super::{Builder, Result, Slot};
@@ -33,6 +34,9 @@ const ROUNDS: &[(&str, Round)] =
 pub(super) fn cvt(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     if oc.has("pack") {
         return cvt_pack(b, oc);
+    }
+    if narrow::concerns(oc) {
+        return narrow::cvt(b, oc);
     }
     if oc.peek("f16x2") || oc.peek("bf16x2") {
         return cvt_pair(b, oc);
@@ -105,7 +109,9 @@ fn convert(b: &mut Builder<'_>, d: &resolved::Operand, a: &resolved::Operand, cv
     } else {
         let narrow = b.fresh_for(cvt.to);
         b.emit(Op::Cvt(cvt), Dst::Reg(narrow), &[a]);
-        b.emit(Op::Cvt(extend(cvt.to, wide)), Dst::Reg(dst), &[Operand::Reg(narrow)]);
+        // The bits of a floating-point number are followed by zeros.
+        let held = if cvt.to.is_float() { integer(cvt.to.bits(), false) } else { cvt.to };
+        b.emit(Op::Cvt(extend(held, wide)), Dst::Reg(dst), &[Operand::Reg(narrow)]);
     }
     Ok(())
 }
@@ -135,6 +141,9 @@ fn cvt_pair(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 
 /// `cvt.pack.sat.u16.s32 d, a, b` and `cvt.pack.sat.u8.s32.b32 d, a, b, c`
 fn cvt_pack(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    if let Some(word) = ["u4", "s4"].into_iter().find(|word| oc.peek(word)) {
+        return Err(oc.not_modelled(format!("`.{word}` of `cvt` is not modelled")));
+    }
     oc.need(&[("sat", ())])?;
     let to = oc.ty(&[Ty::U16, Ty::S16, Ty::U8, Ty::S8])?;
     oc.ty(&[Ty::S32])?;

@@ -8,7 +8,7 @@ use super::opcode::Opcode;
 use super::{Builder, Result};
 use crate::resolved::{self, OperandKind};
 
-const TYPES: &[(&str, MatrixTy)] = &[
+pub(super) const TYPES: &[(&str, MatrixTy)] = &[
     ("f16", MatrixTy::F16),
     ("bf16", MatrixTy::Bf16),
     ("tf32", MatrixTy::Tf32),
@@ -125,7 +125,7 @@ pub(super) fn mma(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 }
 
 /// The registers of a matrix: of 64 bits for doubles, otherwise of 32. D's are written.
-fn list(
+pub(super) fn list(
     b: &mut Builder<'_>,
     op: &resolved::Operand,
     count: usize,

@@ -226,6 +226,11 @@ impl Builder<'_> {
 
 /// `prefetch[.space].level [a]`, `prefetchu.L1 [a]`
 pub(super) fn prefetch(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    if oc.mnemonic() == "prefetch" && oc.has("tensormap") {
+        let place = place_or_generic(oc);
+        let [map] = oc.operands()?;
+        return hint_at(b, map, place);
+    }
     let place = oc
         .pick(&[("global", Space::Global), ("local", Space::Local)])
         .map_or(Place::In(Space::Generic), Place::In);

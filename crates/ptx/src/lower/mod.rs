@@ -10,6 +10,7 @@ mod arith;
 mod async_copy;
 mod atomic;
 mod bits;
+mod bulk;
 mod call;
 mod compare;
 mod control;
@@ -21,12 +22,15 @@ mod matrix;
 mod memory;
 mod minmax;
 mod moves;
+mod narrow;
 mod opcode;
 mod operand;
 mod special;
 mod sync;
 mod warp;
+mod wgmma;
 mod wl;
+mod wmma;
 
 use isa::{Dst, Guard, Inst, Op, Origin, Pc, Pred, Reg, Ty, Width};
 use warploom_isa as isa;
@@ -484,10 +488,13 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("subc", arith::subc),
     ("szext", bits::szext),
     ("tanh", float::tanh),
+    ("tensormap", bulk::tensormap),
     ("testp", float::testp),
     ("trap", control::trap),
     ("vote", warp::vote),
+    ("wgmma", wgmma::wgmma),
     ("wl", wl::wl),
+    ("wmma", wmma::wmma),
     ("xor", bits::xor),
 ];
 

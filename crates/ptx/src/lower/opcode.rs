@@ -17,40 +17,27 @@ pub(super) struct Opcode<'i> {
 
 /// Types and modifiers of PTX that are not modelled. Messages say so instead of calling them unknown.
 const UNMODELLED: &[&str] = &[
-    "b1",
     "b128",
     "b4x16",
     "b6x16_p32",
     "e2m1",
-    "e2m1x2",
     "e2m1x4",
     "e2m3",
-    "e2m3x2",
     "e2m3x4",
     "e3m2",
-    "e3m2x2",
     "e3m2x4",
-    "e4m3",
-    "e4m3x2",
     "e4m3x4",
-    "e5m2",
-    "e5m2x2",
     "e5m2x4",
     "f32x2",
     "oob",
     "rs",
     "s2",
     "s2f6x2",
-    "s4",
     "s8x4",
-    "satfinite",
     "scaled",
-    "tf32",
     "u2",
-    "u4",
     "u8x4",
     "ue8m0",
-    "ue8m0x2",
     "v2",
     "v4",
     "v8",
@@ -105,6 +92,24 @@ impl<'i> Opcode<'i> {
     /// Whether `word` is left, without taking it.
     pub(super) fn peek(&self, word: &str) -> bool {
         self.left().any(|(_, w)| w.text == word)
+    }
+
+    /// Whether none of the choices is left.
+    pub(super) fn peek_none<T>(&self, choices: &[(&str, T)]) -> bool {
+        !choices.iter().any(|(word, _)| self.peek(word))
+    }
+
+    /// Takes the first word that `read` understands.
+    pub(super) fn take_map<T>(&mut self, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let (index, value) = self.left().find_map(|(i, w)| read(&w.text).map(|value| (i, value)))?;
+        self.mark(index);
+        Some(value)
+    }
+
+    /// Whether `first` comes before `second`, taken or not.
+    pub(super) fn is_before(&self, first: &str, second: &str) -> bool {
+        let at = |word: &str| self.inst.opcode.iter().position(|w| w.text == word);
+        at(first) < at(second)
     }
 
     /// As [`Self::pick`], but it is an error if none of the choices is left.

@@ -13,7 +13,7 @@ use crate::resolved::{self, OperandKind, RegId};
 pub(super) enum Fit {
     /// The same width.
     Exact,
-    /// The same width or, for integers and bits, a larger one (`ld`, `st`, `cvt`).
+    /// The same width or a larger one (`ld`, `st`, `cvt`).
     Wider,
 }
 
@@ -84,7 +84,9 @@ impl Builder<'_> {
             }
         };
         let (have, want) = (declared.bits(), ty.bits());
-        let wider_is_fine = fit == Fit::Wider && !ty.is_float();
+        // A floating-point number may be in a larger register only if that is of plain bits.
+        let bits = matches!(declared, Ty::B16 | Ty::B32 | Ty::B64);
+        let wider_is_fine = fit == Fit::Wider && (!ty.is_float() || bits);
         if have != want && !(wider_is_fine && have > want) {
             let message = format!("`{name}` is {have} bits wide, `{}` takes {want}", self.name());
             return Err(self.at(op, message).label(format!("declared `.{declared}`")));

@@ -1,8 +1,9 @@
 //! Barriers, fences and sleep.
 
-use isa::{BarMode, ClusterBar, Dst, Op, Operand, Order, Scope, Ty};
+use isa::{BarMode, ClusterBar, Dst, Op, Operand, Order, Scope, Space, Ty};
 use warploom_isa as isa;
 
+use super::address::Place;
 use super::memory::SCOPES;
 use super::opcode::Opcode;
 use super::{Builder, Result};
@@ -131,12 +132,7 @@ pub(super) fn membar(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 pub(super) fn fence(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     if oc.has("proxy") {
         // The model has one proxy, which sees all accesses in order.
-        if oc.need(&[("alias", false), ("async", true)])? {
-            oc.pick(&[("global", ()), ("shared::cta", ()), ("shared::cluster", ())]);
-        }
-        let [] = oc.operands()?;
-        b.emit(Op::Fence(Order::AcqRel, Scope::Cta), Dst::None, &[]);
-        return Ok(());
+        return proxy_fence(b, oc);
     }
     oc.has("mbarrier_init");
     let order = oc
@@ -150,6 +146,39 @@ pub(super) fn fence(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let scope = oc.need(SCOPES)?;
     let [] = oc.operands()?;
     b.emit(Op::Fence(order, scope), Dst::None, &[]);
+    Ok(())
+}
+
+/// `fence.proxy.alias`, `.async[.space]`, `.async::generic.acquire | .release.sync_restrict::space.cluster` and
+/// `.tensormap::generic.acquire | .release.scope`, of which the acquire names a tensor map.
+fn proxy_fence(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    let mut scope = Scope::Cta;
+    match oc.need(&[("alias", 0), ("async", 1), ("async::generic", 2), ("tensormap::generic", 3)])? {
+        1 => {
+            oc.pick(&[("global", ()), ("shared::cta", ()), ("shared::cluster", ())]);
+        }
+        2 => {
+            let acquires = oc.need(&[("acquire", true), ("release", false)])?;
+            let place =
+                if acquires { "sync_restrict::shared::cluster" } else { "sync_restrict::shared::cta" };
+            oc.need(&[(place, ())])?;
+            scope = oc.need(&[("cluster", Scope::Cluster)])?;
+        }
+        3 => {
+            let acquires = oc.need(&[("acquire", true), ("release", false)])?;
+            scope = oc.need(SCOPES)?;
+            if acquires {
+                let [map, size] = oc.operands()?;
+                b.address(map, Place::In(Space::Generic))?;
+                b.constant(size, 128, 128)?;
+                b.emit(Op::Fence(Order::AcqRel, scope), Dst::None, &[]);
+                return Ok(());
+            }
+        }
+        _ => {}
+    }
+    let [] = oc.operands()?;
+    b.emit(Op::Fence(Order::AcqRel, scope), Dst::None, &[]);
     Ok(())
 }
 

@@ -126,6 +126,7 @@ lists! {
     convert: MODERN;
     memory: MODERN;
     sync: MODERN;
+    engine: MODERN;
     wrong: MODERN;
     old: ".version 1.4\n.target sm_10";
 }

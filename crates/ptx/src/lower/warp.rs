@@ -6,9 +6,19 @@ use warploom_isa as isa;
 use super::opcode::Opcode;
 use super::{Builder, Result};
 
+/// Whether the instruction names its members. Without them it is of PTX up to 6.3, or of chips before sm_70.
+fn is_synced(b: &Builder<'_>, oc: &mut Opcode<'_>) -> Result<bool> {
+    let sync = oc.has("sync");
+    if !sync && b.cx.sm >= 70 && !b.cx.before(6, 4) {
+        let message = format!("`{}` needs `.sync` and a member mask on sm_70 and later", oc.name());
+        return Err(oc.error(message));
+    }
+    Ok(sync)
+}
+
 /// `vote[.sync].mode.pred p, {!}a[, mask]`, `vote[.sync].ballot.b32 d, {!}a[, mask]`
 pub(super) fn vote(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
-    let sync = oc.has("sync");
+    let sync = is_synced(b, oc)?;
     let mode = oc.need(&[
         ("all", VoteMode::All),
         ("any", VoteMode::Any),
@@ -32,7 +42,7 @@ pub(super) fn vote(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 
 /// `shfl[.sync].mode.b32 d[|p], a, b, c[, mask]`
 pub(super) fn shfl(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
-    let sync = oc.has("sync");
+    let sync = is_synced(b, oc)?;
     let mode = oc.need(&[
         ("up", ShflMode::Up),
         ("down", ShflMode::Down),

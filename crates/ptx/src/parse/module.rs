@@ -84,6 +84,7 @@ impl<'t> Parser<'t> {
             ".target" => {
                 self.bump();
                 let words = self.names("a target such as `sm_70`")?;
+                check_demotion(&words)?;
                 if module.target.is_empty() {
                     module.target = words;
                 }
@@ -330,5 +331,18 @@ impl<'t> Parser<'t> {
             *extent = self.int_u32("the extent")?;
         }
         Ok(extents)
+    }
+}
+
+/// Chips before sm_13 had no doubles; only for them may `.target` turn `.f64` into `.f32`.
+fn check_demotion(words: &[Name<'_>]) -> Parse<()> {
+    let Some(demotes) = words.iter().find(|word| word.text == "map_f64_to_f32") else { return Ok(()) };
+    let number = |word: &Name<'_>| word.text.strip_prefix("sm_")?.parse::<u32>().ok();
+    match words.iter().find(|word| number(word).is_some_and(|number| number >= 13)) {
+        Some(target) => {
+            let message = format!("`map_f64_to_f32` does not go with `{}`, which has doubles", target.text);
+            Err(Diagnostic::new(demotes.span, message).help("leave it out, or name a target before sm_13"))
+        }
+        None => Ok(()),
     }
 }

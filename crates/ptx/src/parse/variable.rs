@@ -82,6 +82,10 @@ impl<'t> Parser<'t> {
                     self.bump();
                     self.skip_pair(Kind::ParenOpen, Kind::ParenClose)?;
                 }
+                ".v2" | ".v4" | ".v8" if ty.is_some() => {
+                    let message = format!("`{word}` comes before the type");
+                    return Err(Diagnostic::new(span, message));
+                }
                 ".v2" | ".v4" | ".v8" => {
                     variable.lanes = word.as_bytes()[2] - b'0';
                     self.bump();

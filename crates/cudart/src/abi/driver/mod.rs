@@ -16,6 +16,7 @@ mod names;
 mod nvidia_linker;
 mod pools;
 mod streams;
+mod tensor_maps;
 
 pub(super) use context::enter_runtime;
 

@@ -50,6 +50,7 @@ impl Chip {
         self.check_dram()?;
         self.check_matrix()?;
         self.check_cluster()?;
+        self.check_copy_engine()?;
         self.check_aggregator()?;
         self.check_energy()?;
         self.check_hang()?;
@@ -444,7 +445,15 @@ impl Chip {
         let Some(matrix) = &self.units.matrix else { return Ok(()) };
         self.within("units.matrix.latency_cycles", matrix.latency_cycles, 1..=LONGEST_OPERATION)?;
         self.within("units.matrix.halves_per_cycle", matrix.halves_per_cycle, 2..=MOST)?;
+        let rate = matrix.group_halves_per_cycle;
+        self.within("units.matrix.group_halves_per_cycle", rate, 2..=MOST)?;
         self.within("units.matrix.doubles_per_cycle", matrix.doubles_per_cycle, 1..=MOST)
+    }
+
+    fn check_copy_engine(&self) -> Checked {
+        let Some(engine) = &self.copy_engine else { return Ok(()) };
+        self.within("copy_engine.latency_cycles", engine.latency_cycles, 1..=LONGEST_OPERATION)?;
+        self.count("copy_engine.bytes_per_cycle", engine.bytes_per_cycle)
     }
 
     fn check_cluster(&self) -> Checked {

@@ -48,3 +48,19 @@ pub(super) const MIXED: &[&str] = &[
     "cvt.{rni,rzi,rmi,rpi}.{u8,s8}.bf16 b32 = U : .reg .b8 %c; cvt.$1.$2.bf16 %c, %a0; cvt.u32.$2 %d0, %c;",
     "cvt<rnd>.bf16.{u8,s8} T = b32 : .reg .b8 %c; cvt.$2.u32 %c, %a0; cvt$1.bf16.$2 %d0, %c;",
 ];
+
+/// 8-bit floating point and tf32. Types of fewer bits need a later chip than the H200.
+pub(super) const NARROW: &[&str] = &[
+    "cvt.{rna,rn,rz}.tf32.f32 b32 = f32",
+    "cvt.{rn,rz}.relu.tf32.f32 b32 = f32",
+    "cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.f32 b16 = f32 f32",
+    "cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.f16x2 b16 = f16x2",
+    "cvt.rn{,.relu}.f16x2.{e4m3x2,e5m2x2} f16x2 = b16",
+];
+
+/// Numbers out of range become the largest.
+pub(super) const FINITE: &[&str] = &[
+    "cvt{.rn,.rz}{,.relu}.satfinite.{f16,bf16}.f32 b16 = f32",
+    "cvt{.rn,.rz}{,.relu}.satfinite.{f16x2,bf16x2}.f32 b32 = f32 f32",
+    "cvt.{rna,rn,rz}.satfinite.tf32.f32 b32 = f32",
+];

@@ -19,6 +19,7 @@ mod convert;
 mod float;
 mod half;
 mod integer;
+mod matrix;
 mod moves;
 pub(crate) mod row;
 mod warp;
@@ -40,7 +41,10 @@ pub const GROUPS: &[Group] = &[
     Group { name: "cvt-integer", version: "8.0", tuples: 192, rows: convert::INTEGERS },
     Group { name: "cvt-float", version: "8.0", tuples: 512, rows: convert::FLOATS },
     Group { name: "cvt-mixed", version: "8.0", tuples: 192, rows: convert::MIXED },
+    Group { name: "cvt-narrow", version: "8.6", tuples: 512, rows: convert::NARROW },
+    Group { name: "cvt-finite", version: "8.6", tuples: 512, rows: convert::FINITE },
     Group { name: "moves", version: "8.0", tuples: 128, rows: moves::ROWS },
     Group { name: "warp", version: "8.0", tuples: 512, rows: warp::ROWS },
     Group { name: "atomic", version: "8.0", tuples: 256, rows: atomic::ROWS },
+    Group { name: "matrix", version: "8.6", tuples: 512, rows: matrix::ROWS },
 ];

@@ -88,10 +88,10 @@ impl Compiler {
                     // Lines are named as the user named the file, not by a path of this computer.
                     "-fdebug-compilation-dir=.",
                     &format!("--cuda-gpu-arch=sm_{arch}"),
-                    &format!("--cuda-feature=+ptx{}", ptx_version(arch)),
                 ]
                 .map(OsString::from)
                 .to_vec();
+                words.extend(self.ptx_option(ptx_version(arch)).into_iter().map(OsString::from));
                 words.extend(["-include".into(), folder.join(headers::PRELUDE).into_os_string()]);
                 words.extend(["-I".into(), folder.into_os_string()]);
                 words
@@ -99,6 +99,16 @@ impl Compiler {
         };
         words.extend(flags.iter().map(OsString::from));
         Ok(words)
+    }
+
+    /// How clang is asked for a version of PTX. Before 17 its driver had no option for that.
+    fn ptx_option(&self, version: u32) -> Vec<String> {
+        let release = self.version.split("clang version ").nth(1).and_then(|rest| rest.split('.').next());
+        let feature = format!("+ptx{version}");
+        match release.and_then(|major| major.parse::<u32>().ok()) {
+            Some(..17) => ["-Xclang", "-target-feature", "-Xclang", &feature].map(str::to_string).to_vec(),
+            _ => vec![format!("--cuda-feature={feature}")],
+        }
     }
 
     pub(super) fn run(&self, words: &[OsString], more: &[&str], source: &Path) -> Result<Output, FileError> {

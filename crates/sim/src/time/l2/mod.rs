@@ -109,7 +109,12 @@ crate::kit::counters::add_up!(PartitionStats {
 
 /// L2 slices in front of one DRAM channel.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Partition {
+    /// The next cycle in which it does something by itself, or [`Cycle::NEVER`]. Read in every window.
+    wake: Cycle,
+    /// It has run, or accepted a request of a twin, since the machine last asked.
+    touched: bool,
     /// Requests served since the machine last took them, in the order of service.
     pub served: Vec<Served>,
     /// Requests for the other half of the L2 that its slices have passed on since the machine last took them.
@@ -126,6 +131,8 @@ impl Partition {
     /// An empty partition, without room for replies.
     pub fn new(l2: &L2Spec, atomic: &AtomicSpec, dram: &DramSpec, clock: &ClockSpec) -> Partition {
         Partition {
+            wake: Cycle::NEVER,
+            touched: true,
             served: Vec::new(),
             passed: Vec::new(),
             map: AddressMap::new(l2, dram),
@@ -160,12 +167,27 @@ impl Partition {
     pub(crate) fn accept_as(&mut self, role: Role, slice: u32, arrival: Cycle, request: &Request) {
         let number = self.map.line_in_slice(request.line);
         self.slices[slice as usize].accept(arrival, number, request, role);
+        self.wake_with(slice);
     }
 
     /// A request comes from a slice's twin.
     pub(crate) fn accept_passed(&mut self, arrival: Cycle, passed: &Passed) {
         let number = self.map.line_in_slice(passed.request.line);
         self.slices[passed.slice as usize].accept_passed(arrival, number, passed);
+        self.wake_with(passed.slice);
+        self.touched = true;
+    }
+
+    /// Something has come for a slice.
+    #[inline]
+    fn wake_with(&mut self, slice: u32) {
+        self.wake = self.wake.min(self.slices[slice as usize].wake());
+    }
+
+    /// Whether it has changed since the last call. Then the room that it has, and needs, may have changed, too.
+    #[inline]
+    pub(crate) fn take_touched(&mut self) -> bool {
+        std::mem::take(&mut self.touched)
     }
 
     /// What a slice's twin is to a request that has come to it for a line of the slice.
@@ -182,6 +204,7 @@ impl Partition {
     /// How many requests a slice may pass to its twin from `cycle` on until the next call.
     pub(crate) fn set_twin_room(&mut self, slice: u32, cycle: Cycle, requests: u32) {
         self.slices[slice as usize].set_twin_room(cycle, requests);
+        self.wake_with(slice);
     }
 
     /// The host has written a line.
@@ -193,10 +216,20 @@ impl Partition {
     /// next call; each served request uses one.
     pub fn set_reply_room(&mut self, slice: u32, cycle: Cycle, replies: u32) {
         self.slices[slice as usize].set_reply_room(cycle, replies);
+        self.wake_with(slice);
     }
 
     /// Runs all cycles below `until`.
+    #[inline]
     pub fn run(&mut self, until: Cycle) {
+        if self.wake < until {
+            self.touched = true;
+            self.run_awake(until);
+            self.wake = self.find_wake();
+        }
+    }
+
+    fn run_awake(&mut self, until: Cycle) {
         loop {
             let (next, wake) = self.next_slice();
             let mut cycle = self.next_turn(wake).min(until);
@@ -229,8 +262,13 @@ impl Partition {
 
     /// The next cycle in which it does something by itself, `None` if it only waits for requests or reply room.
     pub fn next_event(&self) -> Option<Cycle> {
-        let wake = self.slices.iter().map(Slice::wake).min().filter(|&wake| wake != Cycle::NEVER);
-        [wake, self.channel.next_done(), self.channel.next_event()].into_iter().flatten().min()
+        (self.wake != Cycle::NEVER).then_some(self.wake)
+    }
+
+    fn find_wake(&self) -> Cycle {
+        let (_, wake) = self.next_slice();
+        let channel = [self.channel.next_done(), self.channel.next_event()];
+        channel.into_iter().flatten().fold(wake, Cycle::min)
     }
 
     pub fn stats(&self) -> &PartitionStats {

@@ -100,7 +100,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if self.sms.get(id).is_none() {
             let parts = self.side.parts.pop();
             let sm = self.builder.build(&self.context, id as u32, parts, now);
-            self.sms.add(id, sm);
+            self.sms.add(id, Box::new(sm));
         }
         &mut self.sms[id]
     }

@@ -102,19 +102,35 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 self.sms[id].set_room(room);
             }
         }
-        for partition in 0..self.partitions.len() {
-            for slice in 0..slices {
-                let port = partition * slices as usize + slice as usize;
-                let room = self.reply_room(port);
-                self.partitions[partition].set_reply_room(slice, until, room);
-                if self.side.far_cycles > 0 {
-                    let room = self.partitions[partition ^ 1].room_for_twin(slice);
-                    self.partitions[partition].set_twin_room(slice, until, room);
-                }
-            }
-        }
+        self.tell_partitions(until);
         if changed {
             self.quiet_since = until;
+        }
+    }
+
+    /// Tells partitions what room they have for replies and for requests to their twins, where that may have changed.
+    fn tell_partitions(&mut self, until: Cycle) {
+        let slices = self.side.slices;
+        let has_twins = self.side.far_cycles > 0;
+        // A partition and its twin follow each other.
+        let together = 1 + usize::from(has_twins);
+        for first in (0..self.partitions.len()).step_by(together) {
+            let pair = first..first + together;
+            let touched = pair.clone().fold(false, |any, at| any | self.partitions[at].take_touched());
+            let ports = first * slices as usize..pair.end * slices as usize;
+            if !self.replies.take_moved(ports) && !touched && self.coherence.is_none() {
+                continue;
+            }
+            for partition in pair {
+                for slice in 0..slices {
+                    let room = self.reply_room(partition * slices as usize + slice as usize);
+                    self.partitions[partition].set_reply_room(slice, until, room);
+                    if has_twins {
+                        let room = self.partitions[partition ^ 1].room_for_twin(slice);
+                        self.partitions[partition].set_twin_room(slice, until, room);
+                    }
+                }
+            }
         }
     }
 

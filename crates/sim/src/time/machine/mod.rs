@@ -70,7 +70,7 @@ use crate::time::sm::{Context, Parts, Sm};
 /// L2 and DRAM, which keep their state from launch to launch.
 #[derive(Debug)]
 pub(crate) struct MemorySide {
-    partitions: Vec<Partition>,
+    partitions: Vec<Box<Partition>>,
     map: AddressMap,
     slices: u32,
     line_bytes: u64,
@@ -81,6 +81,16 @@ pub(crate) struct MemorySide {
     floor: Floor,
     /// Parts of SMs of earlier launches, as good as new.
     parts: Vec<Parts>,
+    /// The network of the last launch.
+    network: Option<Network>,
+}
+
+/// Crossbars for a number of senders.
+#[derive(Debug)]
+struct Network {
+    senders: usize,
+    requests: Crossbar<Request>,
+    replies: Crossbar<Reply>,
 }
 
 impl MemorySide {
@@ -91,7 +101,7 @@ impl MemorySide {
             if chip.interconnect.atomic_window > 0 {
                 partition.tell_entries();
             }
-            partition
+            Box::new(partition)
         };
         MemorySide {
             partitions: (0..chip.l2.partitions).map(make).collect(),
@@ -102,6 +112,24 @@ impl MemorySide {
             line_bytes: u64::from(chip.l2.cache.line_bytes),
             now: Cycle(0),
             parts: Vec::new(),
+            network: None,
+        }
+    }
+
+    /// A network without packets. What the last launch used is as good as a new one, which on a large chip costs more
+    /// than a small launch.
+    fn network(&mut self, chip: &Chip, senders: usize) -> Network {
+        if let Some(mut last) = self.network.take().filter(|network| network.senders == senders)
+            && last.requests.renew()
+            && last.replies.renew()
+        {
+            return last;
+        }
+        let ports = self.partitions.len() * self.slices as usize;
+        Network {
+            senders,
+            requests: Crossbar::new(senders, ports, &chip.interconnect, &chip.clock),
+            replies: Crossbar::new(ports, senders, &coherence::reply_network(chip), &chip.clock),
         }
     }
 
@@ -176,14 +204,15 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
     let nodes = NodePorts::new(sms);
     let senders = sms + aggregator.is_some() as usize;
     let total = launch.shape.grid.iter().map(|&d| d as u64).product();
+    let Network { requests, replies, .. } = side.network(chip, senders);
     let mut machine = Machine::<N, P> {
         context,
         options,
-        requests: Crossbar::new(senders, ports, &chip.interconnect, &chip.clock),
+        requests,
         atomic_window: chip.interconnect.atomic_window,
         atomics: vec![0; sms],
         shared_ports: chip.interconnect.port.as_ref().map(|port| SharedPorts::new(port, sms)),
-        replies: Crossbar::new(ports, senders, &coherence::reply_network(chip), &chip.clock),
+        replies,
         coherence: Coherence::new(chip, nodes, senders, ports),
         clusters: Clusters::new(launch),
         nodes,

@@ -111,6 +111,11 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
             machine.show_host();
         }
         machine.save_areas.free(&mut machine.memory.write().expect(NO_PANIC));
+        machine.side.network = Some(Network {
+            senders: machine.sms.len() + usize::from(machine.aggregator.is_some()),
+            requests: machine.requests,
+            replies: machine.replies,
+        });
         machine.side.partitions = machine.partitions.into_things().map(|(_, partition)| partition).collect();
         let mut finished = Finished {
             end,

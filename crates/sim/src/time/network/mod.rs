@@ -24,6 +24,8 @@ pub(crate) mod message;
 pub(crate) mod node;
 pub(crate) mod shared_port;
 
+use std::ops::Range;
+
 use crate::chip::timing::{ClockSpec, InterconnectSpec};
 use crate::kit::cycle::Cycle;
 use crate::kit::divisor::Divisor;
@@ -102,6 +104,12 @@ impl<M: Copy + std::fmt::Debug> Crossbar<M> {
         }
     }
 
+    /// Makes an idle network as good as new. Returns false if there are packets in it.
+    pub(crate) fn renew(&mut self) -> bool {
+        self.until = Cycle(0);
+        with_ports!(&mut self.ports, ports => ports.renew())
+    }
+
     /// Packets that `source` may still inject. What leaves its queue makes room only in [`Crossbar::advance`].
     #[inline]
     pub fn room(&self, source: usize) -> u32 {
@@ -137,6 +145,12 @@ impl<M: Copy + std::fmt::Debug> Crossbar<M> {
         let deliver =
             |sink, left: u64, message: &M| deliver(sink, clock.cycle_from(left - 1) + latency, message);
         with_ports!(&mut self.ports, ports => ports.advance(from, end, room, deliver));
+    }
+
+    /// Whether packets have joined or left the queues of some sources since the last call for them.
+    #[inline]
+    pub(crate) fn take_moved(&mut self, sources: Range<usize>) -> bool {
+        with_ports!(&mut self.ports, ports => ports.take_moved(sources))
     }
 
     /// The earliest cycle in which a waiting packet could leave its queue, if its sink has room.

@@ -1,5 +1,7 @@
 //! Sources, sinks and the packets between them: which source may send, and which is next.
 
+use std::ops::Range;
+
 use crate::chip::timing::{InterconnectSpec, Queueing};
 use crate::kit::divisor::Divisor;
 use crate::kit::ids::PacketId;
@@ -50,6 +52,12 @@ struct Source {
     free: u64,
     /// The tick from which on its last packet can leave.
     last: u64,
+    /// A packet has joined or left its queue since somebody asked.
+    moved: bool,
+}
+
+impl Source {
+    const NEW: Source = Source { queued: 0, free: 0, last: 0, moved: false };
 }
 
 #[derive(Clone, Debug)]
@@ -88,10 +96,9 @@ const DONE_AHEAD: u64 = 16;
 impl<M: Copy, S: PortSet> Ports<M, S> {
     pub(crate) fn new(sources: usize, sinks: usize, spec: &InterconnectSpec) -> Self {
         let none = BothSides { sources: S::none(sources), sinks: S::none(sinks) };
-        let source = Source { queued: 0, free: 0, last: 0 };
         let sink = Sink { free: 0, turn: 0, room: 0, wanted_by: S::none(sources) };
         Ports {
-            sources: vec![source; sources],
+            sources: vec![Source::NEW; sources],
             sinks: vec![sink; sinks],
             sink_count: Divisor::new(sinks as u64),
             packets: Packets::default(),
@@ -112,9 +119,36 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         }
     }
 
+    /// Makes idle ports as good as new: those of a large chip take longer to make. Returns false if packets wait.
+    pub(crate) fn renew(&mut self) -> bool {
+        if !self.wanted.is_empty() || !self.coming.is_empty() {
+            return false;
+        }
+        self.sources.fill(Source::NEW);
+        for sink in &mut self.sinks {
+            (sink.free, sink.turn, sink.room) = (0, 0, 0);
+        }
+        self.coming = Coming::new();
+        for BothSides { sources, sinks } in &mut self.done.ticks {
+            sources.clear();
+            sinks.clear();
+        }
+        (self.done.next, self.done.long) = (0, false);
+        self.busy.sources.clear();
+        self.busy.sinks.clear();
+        (self.queue_ticks, self.stats) = (0, NetworkStats::default());
+        true
+    }
+
     #[inline]
     pub(crate) fn queued(&self, source: usize) -> u32 {
         self.sources[source].queued
+    }
+
+    /// Whether packets have joined or left the queues of some sources since the last call for them.
+    #[inline]
+    pub(crate) fn take_moved(&mut self, sources: Range<usize>) -> bool {
+        self.sources[sources].iter_mut().fold(false, |any, source| any | std::mem::take(&mut source.moved))
     }
 
     /// A packet joins its source's queue; it can leave from tick `ready` on.
@@ -123,7 +157,7 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         debug_assert!(sink < self.sinks.len());
         let port = &mut self.sources[source];
         debug_assert!(port.last <= ready, "source {source} went back in time");
-        (port.last, port.queued) = (ready, port.queued + 1);
+        (port.last, port.queued, port.moved) = (ready, port.queued + 1, true);
         let (source, sink) = (source as u16, sink as u16);
         let id = self.packets.put(Packet {
             ready,
@@ -287,7 +321,7 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         self.wanted.remove_if(sink, unwanted);
         self.open.remove_if(sink, unwanted);
         let port = &mut self.sources[source];
-        (port.free, port.queued) = (left, port.queued - 1);
+        (port.free, port.queued, port.moved) = (left, port.queued - 1, true);
         self.busy.sources.insert(source);
         self.busy.sinks.insert(sink);
         self.done.long |= ticks >= DONE_AHEAD;

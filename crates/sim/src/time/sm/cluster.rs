@@ -17,6 +17,7 @@ use crate::exec::sync::cluster::{AsyncBytes, Remote, remote_mbarrier};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
+use crate::time::sm::copy_engine::Delivery;
 use crate::time::sm::cycle::Event;
 use crate::time::sm::issue::slot::Position;
 use crate::time::sm::probe::Probe;
@@ -68,6 +69,8 @@ pub(crate) enum What<const N: usize> {
     Mbarrier { cta: u64, rank: u32, operation: (MbarrierOp, u64, u64), sender: Sender },
     /// Bytes for the shared memory of the CTA of a rank.
     Bytes { cta: u64, rank: u32, bytes: Box<AsyncBytes>, sender: Sender },
+    /// Bytes of a bulk copy for the shared memory of the CTA of a rank.
+    Tile { cta: u64, rank: u32, access: Box<WarpAccess<N>>, delivery: Delivery, sender: Sender },
     /// All threads of the CTA have arrived at the barrier of its cluster, or have ended.
     Arrived { cta: u64, ended: bool },
     /// The phase of the cluster's barrier ends for a CTA.
@@ -103,7 +106,7 @@ impl<const N: usize> ClusterPort<N> {
     }
 
     /// Sends a message at `ready`, or when the port is free.
-    fn send(&mut self, ready: Cycle, to: Destination, data_bytes: u64, what: What<N>) {
+    pub(super) fn send(&mut self, ready: Cycle, to: Destination, data_bytes: u64, what: What<N>) {
         let bytes = HEADER_BYTES + data_bytes;
         let sent = ready.max(self.free_at);
         self.free_at = sent + bytes.div_ceil(u64::from(self.spec.bytes_per_cycle));
@@ -114,7 +117,7 @@ impl<const N: usize> ClusterPort<N> {
 const HAS_PORT: &str = "an SM that runs clusters has a port to the others";
 
 impl<const N: usize, P: Probe> Sm<N, P> {
-    fn port(&mut self) -> &mut ClusterPort<N> {
+    pub(super) fn port(&mut self) -> &mut ClusterPort<N> {
         self.cluster.as_mut().expect(HAS_PORT)
     }
 
@@ -156,7 +159,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
-    fn sender(&self, slot: WarpSlot, lane: usize, pc: Pc) -> Sender {
+    pub(super) fn sender(&self, slot: WarpSlot, lane: usize, pc: Pc) -> Sender {
         let occupant = &self.slots[slot.index()].occupant;
         let resident = self.residents[occupant.resident()].as_ref().expect("it has just issued");
         Sender { cta: resident.cta.id, thread: resident.warps[occupant.warp()].thread(lane), pc }
@@ -195,6 +198,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                     let what = What::Bytes { cta, rank, bytes: Box::new(bytes), sender };
                     self.port().send(now, Destination::Cta(cta), length, what);
                 }
+                Remote::Bulk(job) => self.begin_copy(context, (slot, pc), *job, now),
                 Remote::Access => unreachable!("the load/store unit sends accesses"),
             }
         }
@@ -241,13 +245,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                         self.blame(context, sender, kind, now);
                     }
                 }
+                What::Tile { cta, rank, access, delivery, sender } => {
+                    self.tile_arrives(context, (cta, rank), &access, delivery, sender, now);
+                }
                 What::Release { cta } => self.end_phase(context, cta, now),
                 What::Arrived { .. } => unreachable!("the machine keeps the barrier"),
             }
         }
     }
 
-    fn live(&mut self, cta: u64) -> Option<&mut super::Resident<N>> {
+    pub(super) fn live(&mut self, cta: u64) -> Option<&mut super::Resident<N>> {
         self.residents.iter_mut().flatten().find(|there| there.cta.number == cta && there.cta.live_warps > 0)
     }
 
@@ -274,7 +281,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// A thread of another SM has done something wrong.
-    fn blame(&mut self, context: &Context<'_>, sender: Sender, kind: FaultKind, now: Cycle) {
+    pub(super) fn blame(&mut self, context: &Context<'_>, sender: Sender, kind: FaultKind, now: Cycle) {
         let kernel = context.launch.kernel;
         let Sender { cta, thread, pc } = sender;
         let place = Place::of(kernel, pc);

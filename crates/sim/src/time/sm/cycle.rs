@@ -32,6 +32,8 @@ pub(crate) enum Event {
     Complete { transfer: TransferId },
     /// Messages of other SMs of a cluster arrive.
     FromCluster,
+    /// The copy engine can go on.
+    CopyEngine,
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
@@ -94,6 +96,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if self.memory.next_step() <= now {
             match self.memory.step(now) {
+                Progress::Finished(id) if self.memory.transfers[id].engine.is_some() => {
+                    let number = self.memory.transfers[id].engine.unwrap_or_default();
+                    self.copy_sent(context, number, now);
+                    self.collect_completed(now);
+                }
                 Progress::Finished(id) => {
                     if self.cluster.is_some() {
                         self.send_to_cluster(context, id, now);
@@ -164,6 +171,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
             Event::Complete { transfer } => return self.complete(context, transfer, now),
             Event::FromCluster => return self.hear_cluster(context, now),
+            Event::CopyEngine => return self.feed_copy(now),
         };
         self.refresh(context, slot, now);
     }

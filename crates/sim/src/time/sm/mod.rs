@@ -4,6 +4,7 @@
 //! `front_end`, `issue`, `execution_units`, `load_store` and `write_back`; `residents` is where CTAs come and go.
 
 pub(crate) mod cluster;
+mod copy_engine;
 mod cycle;
 pub(crate) mod dispatched;
 pub(crate) mod execution_units;
@@ -36,6 +37,7 @@ use crate::kit::wheel::Wheel;
 use crate::time::cache::Tags;
 use crate::time::sched::Policy;
 use crate::time::sm::cluster::ClusterPort;
+use crate::time::sm::copy_engine::CopyEngine;
 use crate::time::sm::cycle::Event;
 use crate::time::sm::dispatched::Dispatched;
 use crate::time::sm::execution_units::ExecutionUnits;
@@ -169,6 +171,8 @@ pub(crate) struct Sm<const N: usize, P> {
     pub locks: SharedLocks,
     /// To other SMs, if the kernel uses clusters.
     pub cluster: Option<Box<ClusterPort<N>>>,
+    /// Made with its first copy.
+    engine: Option<Box<CopyEngine>>,
 }
 
 /// The large parts of an SM, which the next launch uses again.
@@ -249,6 +253,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             unwritten: UninitialisedReads::default(),
             locks: SharedLocks::new(false),
             cluster: None,
+            engine: None,
         }
     }
 

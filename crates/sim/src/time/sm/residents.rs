@@ -103,6 +103,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return;
         }
         let number = there.cta.number;
+        if self.engine.as_ref().is_some_and(|engine| engine.holds(number)) {
+            return;
+        }
         // The cycle of the last instruction is part of the CTA's time.
         let end = now + 1;
         self.account_end(resident, end);

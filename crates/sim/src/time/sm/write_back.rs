@@ -45,6 +45,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// An access is complete: its values are in registers, and whatever waited for it goes on.
     pub(crate) fn complete(&mut self, context: &Context<'_>, id: TransferId, now: Cycle) {
+        if let Some(number) = self.memory.transfers[id].engine {
+            return self.copy_done(context, id, number, now);
+        }
         let Transfer { pending, access, .. } = &self.memory.transfers[id];
         let (slot, queued) = (pending.slot, pending.queued);
         let (pc, kind, mask) = (access.pc, access.kind, access.mask);

@@ -85,6 +85,8 @@ impl Class {
 pub(crate) struct Ordering {
     /// It issues only when all earlier accesses of the warp are complete.
     pub after_all: bool,
+    /// It issues only when the groups of bulk copies that it waits for are done or read.
+    pub after_bulk_copies: bool,
     /// It issues only when the warp's earlier stores to shared memory are done.
     pub after_shared_stores: bool,
     /// The warp goes on only when it is complete, and then invalidates the L1.
@@ -232,6 +234,11 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         }
         Value::Pred(pred) => writes.insert_predicate(pred.0),
     });
+    if matches!(inst.op, Op::Wgmma(_)) {
+        // The sums stay with the unit: a later product need not wait for them, and a wait names who does.
+        (writes, written) = (RegSet::default(), 0);
+        reads.clear();
+    }
     needs.add(&writes);
     let (unit, class, [latency_cycles, initiation_cycles]) = match inst.op {
         // An mbarrier is a word of shared memory with an adder beside it.
@@ -269,7 +276,7 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
             op => ordering(op),
         },
         leaves_groups: match (inst.op, inst.src[0]) {
-            (Op::CpAsyncWait, Operand::Imm(groups)) => Some(groups),
+            (Op::CpAsyncWait | Op::BulkWait(_), Operand::Imm(groups)) => Some(groups),
             _ => None,
         },
         spin: None,
@@ -340,6 +347,7 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
                 _ => by_type(ty, |t| t.add),
             }
         }
+        Op::CvtNarrow(_) => by_type(Ty::F32, |t| t.add),
         Op::Popc(..) | Op::Clz(..) | Op::Bfind(..) | Op::Brev(..) if units.count_bits.is_some() => {
             (ExecUnit::Sfu, Class::Special, units.count_bits.unwrap_or(units.special))
         }
@@ -357,10 +365,14 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
             };
             (double, class, matrix_times(units, mma))
         }
+        Op::Wgmma(wgmma) => {
+            let class = if wgmma.d == MatrixTy::S32 { Class::Integer } else { Class::Float };
+            (double, class, group_times(units, wgmma))
+        }
         Op::MovMatrix => (ExecUnit::Sp, Class::Exchange, units.exchange),
         op if op.is_exchange() => (ExecUnit::Sp, Class::Exchange, units.exchange),
         Op::Bar(_) | Op::BarWarp | Op::ClusterBar(_) => (ExecUnit::Control, Class::Barrier, [1, 1]),
-        Op::Fence(..) | Op::CpAsyncWait => (ExecUnit::Control, Class::Fence, [1, 1]),
+        Op::Fence(..) | Op::CpAsyncWait | Op::BulkWait(_) => (ExecUnit::Control, Class::Fence, [1, 1]),
         Op::Ssy
         | Op::Bra
         | Op::Brx
@@ -373,6 +385,10 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
         | Op::Nop
         | Op::Prefetch
         | Op::CpAsyncCommit
+        | Op::Bulk(_)
+        | Op::BulkCommit
+        | Op::WgmmaCommit
+        | Op::WgmmaWait
         | Op::Nanosleep
         | Op::Yield => control,
         _ => (ExecUnit::Sp, Class::Integer, units.int.add),
@@ -392,6 +408,14 @@ fn matrix_times(units: &UnitSpec, mma: Mma) -> [u32; 2] {
     [matrix.latency_cycles, products.div_ceil(per_cycle).max(1)]
 }
 
+/// The same for a product of four warps, of which each has a part. Its last result comes after all have begun.
+fn group_times(units: &UnitSpec, wgmma: warploom_isa::Wgmma) -> [u32; 2] {
+    let Some(matrix) = &units.matrix else { return units.f64.mad };
+    let products = (16 * 8 * wgmma.tile().k()) as u32 * u32::from(wgmma.eights);
+    let interval = products.div_ceil(matrix.group_halves_per_cycle * 16 / wgmma.a.bits()).max(1);
+    [matrix.latency_cycles + interval, interval]
+}
+
 /// Accesses of a wider scope than the CTA are ordered by waiting: the network keeps no order between slices. Within a
 /// CTA all accesses go through one unit in order.
 fn ordering(op: Op) -> Ordering {
@@ -403,6 +427,7 @@ fn ordering(op: Op) -> Ordering {
         | Op::StUnlock(access)
         | Op::Atom(_, access) => (access.order, access.scope),
         // What is printed or saved is read from memory at once.
+        Op::BulkWait(_) => return Ordering { after_bulk_copies: true, ..Ordering::default() },
         Op::CpAsyncWait | Op::Printf | Op::AssertFail | Op::Yield | Op::ClusterBar(ClusterBar::Arrive) => {
             return Ordering { after_all: true, ..Ordering::default() };
         }

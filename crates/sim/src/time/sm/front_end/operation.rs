@@ -35,7 +35,7 @@ impl Operation {
             (Class::Barrier | Class::Fence | Class::Control, _) => Nothing,
             (Class::Exchange, _) => Exchange,
             // The energy of matrices is not known.
-            (_, Op::Mma(_)) => Nothing,
+            (_, Op::Mma(_) | Op::Wgmma(_)) => Nothing,
             (Class::Special, Op::FApprox(..) | Op::FDivApprox { .. }) => Special,
             (Class::Special, _) => FloatDiv,
             (Class::Integer, Op::IDiv(_) | Op::IRem(_)) => IntDiv,

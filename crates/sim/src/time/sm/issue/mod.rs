@@ -5,6 +5,7 @@
 mod barrier;
 pub(crate) mod copies;
 mod polling;
+pub(crate) mod products;
 mod readiness;
 pub(crate) mod schedule;
 pub(crate) mod scoreboard;
@@ -203,6 +204,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 let life = entry.occupant.life;
                 let event = Event::Written { slot, life, pc: path.pc, registers, predicates };
                 self.agenda.events.push(times.written, event);
+            } else if let Op::Wgmma(_) = inst.op {
+                entry.products.get_or_insert_default().begin(times.written);
             }
             let warp = &mut resident.warps[w];
             let imms = &context.launch.kernel.imms;
@@ -254,6 +257,20 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if inst.op == Op::CpAsyncCommit {
             entry.copies.commit();
+        }
+        if let Some(products) = &mut entry.products {
+            if inst.op == Op::WgmmaCommit {
+                products.commit();
+            }
+            if let (Op::WgmmaWait, Operand::Imm(left)) = (inst.op, inst.src[0])
+                && let Some(until) = products.wait(left).filter(|&until| until > now + 1)
+            {
+                entry.not_before = (until, State::ExecutionDependency);
+                self.agenda.events.push(until, Event::Wake { slot, life });
+            }
+        }
+        if inst.op == Op::BulkCommit {
+            entry.bulk.get_or_insert_default().commit();
         }
         if let Op::Fence(_, Scope::Cta) = inst.op
             && context.launch.chip.units.cta_fence_cycles > 0
@@ -363,7 +380,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let polls = decoded.spin == Some(SpinRole::Poll);
         transfer.pending.restart(slot, skips_l1(&inst.op), polls);
         let who = WarpName { cta: cta.number, warp: w as u32 };
-        transfer.who = who;
+        (transfer.who, transfer.engine) = (who, None);
         let access = &mut transfer.access;
         access.restart(path.pc, activation, mask);
         let watched = self.watch.as_ref().is_some_and(Watch::proves)

@@ -135,6 +135,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         {
             return (State::Membar, none);
         }
+        if inst.ordering.after_bulk_copies
+            && let (Some(bulk), Some(left)) = (&entry.bulk, inst.leaves_groups)
+            && bulk.waits(context.launch.kernel.code[pc.index()].op == Op::BulkWait(true), left)
+        {
+            return (State::Membar, none);
+        }
         if inst.ordering.after_shared_stores && entry.shared_stores > 0 {
             return (State::Barrier, none);
         }

@@ -6,9 +6,11 @@ use crate::exec::warp::Warp;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
+use crate::time::sm::copy_engine::BulkGroups;
 use crate::time::sm::execution_units::ExecutionUnits;
 use crate::time::sm::front_end::decode::ExecUnit;
 use crate::time::sm::issue::copies::CopyGroups;
+use crate::time::sm::issue::products::ProductGroups;
 use crate::time::sm::issue::scoreboard::Scoreboard;
 use crate::time::sm::probe::State;
 
@@ -42,6 +44,10 @@ pub(crate) struct Slot {
     pub(crate) shared_stores: u32,
     /// Its asynchronous copies.
     pub(crate) copies: CopyGroups,
+    /// Its products with other warps (`wgmma`), once there is one.
+    pub(crate) products: Option<Box<ProductGroups>>,
+    /// Its bulk copies, once there is one.
+    pub(crate) bulk: Option<Box<BulkGroups>>,
     /// Iterates in a spin loop.
     pub(crate) spinning: bool,
     /// Has iterated in a spin loop since the machine last asked.
@@ -182,6 +188,8 @@ impl Slot {
             unlocking: 0,
             shared_stores: 0,
             copies: CopyGroups::default(),
+            bulk: None,
+            products: None,
             spinning: false,
             spun: false,
             retries: false,

@@ -21,6 +21,8 @@ pub(crate) struct Transfer<const N: usize> {
     pub number: u64,
     /// Of a copy: its group.
     pub group: u32,
+    /// The copy of the copy engine that it belongs to, if it is not a warp's.
+    pub engine: Option<u32>,
     lines: LineNumbers<N>,
 }
 
@@ -91,6 +93,7 @@ impl<const N: usize> Transfer<N> {
             who: WarpName { cta: 0, warp: 0 },
             number: 0,
             group: 0,
+            engine: None,
             lines: LineNumbers([0; N]),
         }
     }

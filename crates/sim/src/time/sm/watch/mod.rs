@@ -316,6 +316,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// cycles. A warp that is not chosen does not wait, unless its scheduler may pass it over for ever and has done so
     /// for as long and, if it has turns, in two of them.
     pub(crate) fn only_waits(&self, now: Cycle, patience: u64) -> bool {
+        if self.copies() {
+            return false;
+        }
         let Some(watch) = &self.watch else { return self.is_empty() };
         self.each_live(|warp, slot| {
             let Some(slot) = slot else { return true };
@@ -408,7 +411,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
+    /// Whether a bulk copy is in flight.
+    fn copies(&self) -> bool {
+        self.engine.as_ref().is_some_and(|engine| !engine.is_idle())
+    }
+
     fn each_waits_or(&self, repeats: impl Fn(&Watch<N>, WarpSlot) -> bool) -> bool {
+        if self.copies() {
+            return false;
+        }
         let Some(watch) = &self.watch else { return self.is_empty() };
         self.residents().all(|resident| {
             let waits = |(warp, slot): (&Warp<N>, &Option<WarpSlot>)| {
