@@ -85,20 +85,56 @@ WL_FN unsigned* word_of(const Channel* channel, unsigned position, unsigned word
     return (unsigned*)(channel->elements + (u64)slot * channel->slot_stride + (u64)word * channel->word_stride);
 }
 
+// Elements move in the largest pieces that their size and place allow, up to 16 bytes: a lane then touches a line once,
+// not once per word. Layouts that scatter the words of an element go word by word. In assembly, because compilers split
+// such accesses where a structure has fields of several sizes.
+template <unsigned WORDS> WL_FN void load_piece(unsigned* to, const unsigned* from) {
+    if (WORDS == 4)
+        asm volatile("ld.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "l"(from) : "memory");
+    else
+        asm volatile("ld.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "l"(from) : "memory");
+}
+template <unsigned WORDS> WL_FN void store_piece(unsigned* to, const unsigned* from) {
+    if (WORDS == 4)
+        asm volatile("st.v4.u32 [%0], {%1, %2, %3, %4};"
+                     :: "l"(to), "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3]) : "memory");
+    else
+        asm volatile("st.v2.u32 [%0], {%1, %2};" :: "l"(to), "r"(from[0]), "r"(from[1]) : "memory");
+}
+template <class T> constexpr unsigned piece_words() { return sizeof(T) % 16 == 0 ? 4 : sizeof(T) % 8 == 0 ? 2 : 1; }
+WL_FN bool in_pieces(const Channel* channel, unsigned words) {
+    return channel->word_stride == 4 && channel->slot_stride % (4 * words) == 0;
+}
+
 template <class T> WL_FN T read(const Channel* channel, unsigned position) {
-    unsigned words[(sizeof(T) + 3) / 4];
+    constexpr unsigned WORDS = (sizeof(T) + 3) / 4, PIECE = piece_words<T>();
+    unsigned words[WORDS];
+    if (PIECE > 1 && in_pieces(channel, PIECE)) {
+        const unsigned* from = word_of(channel, position, 0);
 #pragma unroll
-    for (unsigned i = 0; i < sizeof(words) / 4; i++) words[i] = *word_of(channel, position, i);
+        for (unsigned i = 0; i + PIECE <= WORDS; i += PIECE) load_piece<PIECE>(words + i, from + i);
+    } else {
+#pragma unroll
+        for (unsigned i = 0; i < WORDS; i++) words[i] = *word_of(channel, position, i);
+    }
     T value;
     __builtin_memcpy(&value, words, sizeof(T));
     return value;
 }
 
 template <class T> WL_FN void write(const Channel* channel, unsigned position, const T& value) {
-    unsigned words[(sizeof(T) + 3) / 4] = {};
+    constexpr unsigned WORDS = (sizeof(T) + 3) / 4, PIECE = piece_words<T>();
+    unsigned words[WORDS] = {};
     __builtin_memcpy(words, &value, sizeof(T));
+    if (PIECE > 1 && in_pieces(channel, PIECE)) {
+        unsigned* to = word_of(channel, position, 0);
 #pragma unroll
-    for (unsigned i = 0; i < sizeof(words) / 4; i++) *word_of(channel, position, i) = words[i];
+        for (unsigned i = 0; i + PIECE <= WORDS; i += PIECE) store_piece<PIECE>(to + i, words + i);
+    } else {
+#pragma unroll
+        for (unsigned i = 0; i < WORDS; i++) *word_of(channel, position, i) = words[i];
+    }
 }
 
 // Reserving one lane at a time: the baseline of the paper's Figure 17.
@@ -114,14 +150,8 @@ WL_FN bool talloc_by_lane(Channel* channel, unsigned count, unsigned& position) 
     }
 }
 
-WL_FN unsigned reserve_by_lane(Channel* channel, unsigned count) {
-    unsigned old = now(&channel->reserve);
-    for (;;) {
-        const unsigned seen = atomicCAS(&channel->reserve, old, old + count);
-        if (seen == old) return old;
-        old = seen;
-    }
-}
+// There is always room for entries, so that nothing has to be tried: one addition reserves them.
+WL_FN unsigned reserve_by_lane(Channel* channel, unsigned count) { return atomicAdd(&channel->reserve, count); }
 
 // A control entry holds a slot. Its low bit flips on each pass through the array, to tell written entries from old ones.
 WL_FN unsigned entry_turn(const Channel* channel, unsigned at) { return (at / (2 * channel->width) & 1) ^ 1; }
@@ -130,6 +160,20 @@ WL_FN unsigned* entry_of(const Channel* channel, unsigned at) {
 }
 WL_FN bool is_written(const Channel* channel, unsigned at) {
     return (now(entry_of(channel, at)) & 1) == entry_turn(channel, at);
+}
+
+// Entries that a lane looks at together, and how often before a CAS. If few lanes are active, one wavefront may have to
+// publish what hundreds of others have left to it; entry by entry, they would all wait for it.
+constexpr unsigned ENTRY_BLOCK = 4, BLOCKS_PER_CAS = 8;
+
+// How many entries of a block are written before the first that is not. All are of one pass through the array.
+WL_FN unsigned written_in_block(const Channel* channel, unsigned block) {
+    const unsigned turn = entry_turn(channel, block) ? 15 : 0;
+    unsigned a, b, c, d;
+    asm volatile("ld.volatile.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "l"(entry_of(channel, block)) : "memory");
+    const unsigned bits = (a & 1) | (b & 1) << 1 | (c & 1) << 2 | (d & 1) << 3;
+    return __builtin_ctz((bits ^ turn) | 1u << ENTRY_BLOCK);
 }
 
 // Makes entries `first` to `end`, which this lane has written, ready if all entries before them are. Returns whether
@@ -155,22 +199,27 @@ WL_FN void publish_by_lane(Channel* channel, unsigned first, unsigned end) {
 
 // The calls of the paper's Table 1.
 
+// How long a wavefront sleeps after its first CAS that fails, and at most, in nanoseconds. When a level starts, hundreds
+// of wavefronts reserve at once. Without a pause each failure takes the line away from the one that would succeed. For the
+// same reason `tail` is read by an atomic: it brings the line as its only copy, and the CAS finds it there.
+constexpr unsigned FIRST_PAUSE = 128, LONGEST_PAUSE = 4096;
+
 // Reserves `all` elements if there is room for all of them; called by one lane of a wavefront. Another wavefront's
 // reservation between the load and the CAS forces a retry, so there is next to nothing between them.
 WL_FN bool reserve_room(Channel* channel, unsigned all, unsigned& position) {
     const unsigned width = channel->width;
-    unsigned head = now(&channel->head), old = now(&channel->tail);
-    for (;;) {
+    unsigned head = now(&channel->head);
+    for (unsigned pause = FIRST_PAUSE;; pause = min(2 * pause, LONGEST_PAUSE)) {
+        const unsigned old = atomicAdd(&channel->tail, 0);
         if (old + all - head > width) {
             head = now(&channel->head);
             if (old + all - head > width) return false;
         }
-        const unsigned seen = atomicCAS(&channel->tail, old, old + all);
-        if (seen == old) {
+        if (atomicCAS(&channel->tail, old, old + all) == old) {
             position = old;
             return true;
         }
-        old = seen;
+        asm volatile("nanosleep.u32 %0;" ::"r"(pause));
     }
 }
 
@@ -217,8 +266,7 @@ WL_FN void enq(Channel* channel, unsigned position, unsigned count) {
     unsigned all, first = 0;
     const unsigned offset = prefix_sum(count, all);
     const u64 active = wave_active();
-    const unsigned leader = lowest(active), lanes = __popcll(active);
-    const unsigned rank = __popcll(active & ((1ull << wave_lane()) - 1));
+    const unsigned leader = lowest(active), rank = __popcll(active & ((1ull << wave_lane()) - 1));
     if (wave_lane() == leader) first = reserve_by_lane(channel, all);
     first = wave_from(first, leader);
     for (unsigned i = 0, at = first + offset; i < count; i++, at++)
@@ -226,15 +274,20 @@ WL_FN void enq(Channel* channel, unsigned position, unsigned count) {
     __threadfence();
     bool ours = false;
     if (wave_lane() == leader) ours = publish_own(channel, first, first + all);
-    // Looks at one entry behind ours per lane in each step, up to the first unwritten one. The producer of that entry looks
-    // after writing it, so none is left behind.
+    // Looks at the entries behind ours, a block per lane at a time, up to the first unwritten one. The producer of that
+    // entry looks after writing it, so none is left behind. Those before ours in the first block are written.
     for (unsigned end = first + all; wave_ballot(ours);) {
         __threadfence();
-        const u64 missing = wave_ballot(!is_written(channel, end + rank));
-        const unsigned more = missing ? wave_from(rank, lowest(missing)) : lanes;
-        if (!more) return;
-        if (wave_lane() == leader) ours = atomicCAS(&channel->ready, end, end + more) == end;
-        end += more;
+        unsigned next = end & -ENTRY_BLOCK;
+        for (unsigned i = 0; i < BLOCKS_PER_CAS; i++) {
+            const unsigned block = next + rank * ENTRY_BLOCK, written = written_in_block(channel, block);
+            const u64 missing = wave_ballot(written < ENTRY_BLOCK);
+            next = wave_from(block + written, missing ? lowest(missing) : 63 - __clzll(active));
+            if (missing) break;
+        }
+        if (next == end) return;
+        if (wave_lane() == leader) ours = atomicCAS(&channel->ready, end, next) == end;
+        end = next;
     }
 }
 

@@ -28,41 +28,66 @@ WL_FN void merge_alone(const Merge& m) {
     }
 }
 
-// Sorts runs of four by insertion, then merges from one array into the other and back.
-WL_FN void sort_alone(unsigned* values, unsigned* other, unsigned count) {
-    for (unsigned first = 0; first < count; first += 4) {
-        const unsigned end = min(first + 4, count);
-        for (unsigned i = first + 1; i < end; i++) {
-            const unsigned value = values[i];
-            unsigned at = i;
-            for (; at > first; at--) {
-                const unsigned before = values[at - 1];
-                if (before <= value) break;
-                values[at] = before;
-            }
-            values[at] = value;
+// Parts shorter than this are sorted by insertion.
+constexpr unsigned INSERTION = 20;
+
+// Sorts the numbers from `low` to `high`, both included.
+WL_FN void insert(unsigned* values, unsigned low, unsigned high) {
+    for (unsigned i = low + 1; i <= high; i++) {
+        const unsigned value = values[i];
+        unsigned at = i;
+        for (; at > low; at--) {
+            const unsigned before = values[at - 1];
+            if (before <= value) break;
+            values[at] = before;
         }
+        values[at] = value;
     }
-    unsigned *from = values, *to = other;
-    for (unsigned run = 4; run < count; run *= 2) {
-        for (unsigned first = 0; first < count; first += 2 * run) {
-            const unsigned x_count = min(run, count - first), y_count = min(run, count - first - x_count);
-            merge_alone(Merge{from + first, from + first + x_count, to + first, x_count, y_count});
-        }
-        unsigned* swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != values)
-        for (unsigned i = 0; i < count; i++) values[i] = from[i];
 }
 
-extern "C" __global__ void sort(Work work, Channel* quarters, unsigned* values, unsigned* other, unsigned base) {
+WL_FN unsigned median(unsigned a, unsigned b, unsigned c) { return max(min(a, b), min(max(a, b), c)); }
+
+// Moves small numbers before large ones. Returns the last position of the first part; neither part is empty.
+WL_FN unsigned partition(unsigned* values, unsigned low, unsigned high) {
+    const unsigned pivot = median(values[low], values[(low + high) / 2], values[high]);
+    unsigned i = low, j = high;
+    for (;;) {
+        while (values[j] > pivot) j--;
+        while (values[i] < pivot) i++;
+        if (i >= j) return j < high ? j : high - 1;
+        const unsigned swap = values[i];
+        values[i++] = values[j];
+        values[j--] = swap;
+    }
+}
+
+// Quicksort. The larger part waits, so that 16 of them are enough for any count.
+WL_FN void sort_alone(unsigned* values, unsigned count) {
+    unsigned waiting[16], depth = 0, low = 0, high = count - 1;
+    for (;;) {
+        while (high - low >= INSERTION) {
+            const unsigned split = partition(values, low, high);
+            if (split - low < high - split) {
+                waiting[depth++] = (split + 1) << 16 | high;
+                high = split;
+            } else {
+                waiting[depth++] = low << 16 | split;
+                low = split + 1;
+            }
+        }
+        insert(values, low, high);
+        if (!depth) return;
+        low = waiting[--depth] >> 16;
+        high = waiting[depth] & 0xffff;
+    }
+}
+
+extern "C" __global__ void sort(Work work, Channel* quarters, unsigned* values, unsigned base) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     const Range range = read<Range>(work.source, source);
     if (range.count <= base) {
-        sort_alone(values + range.first, other + range.first, range.count);
+        if (range.count) sort_alone(values + range.first, range.count);
     } else {
         Channel* after = quarters + work.level;
         Channel* deeper = work.source + 1;
@@ -112,13 +137,14 @@ extern "C" __global__ void sort_halves(Work work, Channel* merges, unsigned* val
     tfree(work, source);
 }
 
-// Splits the longer array in the middle and the other where that value belongs, until the shorter one is short.
+// Splits the longer array in the middle and the other where that value belongs, until the shorter one is short: the
+// cutoff of cilkmerge, however long the other one is.
 extern "C" __global__ void sort_merge(Work work, unsigned base) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     Merge m = read<Merge>(work.source, source);
     if (m.x_count < m.y_count) m = Merge{m.y, m.x, m.out, m.y_count, m.x_count};
-    if (m.y_count < base && m.x_count < 4 * base) {
+    if (m.y_count < base) {
         merge_alone(m);
     } else {
         const unsigned x_split = m.x_count / 2, middle = m.x[x_split];

@@ -22,7 +22,7 @@ pub(crate) use diff::DiffOptions;
 pub(crate) use exec::ExecOptions;
 pub(crate) use machine::{ChipOptions, DeviceName, MachineOptions, ModelName};
 pub(crate) use measure::{AnchorsOptions, CalibrateOptions, CorrelateOptions, DevicesOptions, SpeedOptions};
-pub(crate) use program::{AsmOptions, CheckOptions, GraphOptions};
+pub(crate) use program::{AsmOptions, CheckOptions, CilkOptions, CilkPlace, GraphOptions};
 pub(crate) use repro::ReproOptions;
 pub(crate) use run::{LaunchOptions, RunOptions};
 pub(crate) use sweep::{
@@ -89,6 +89,9 @@ pub(crate) enum Command {
     Asm(AsmOptions),
     /// Show the channel-flow graph of a workload: its kernels, channels and their memory
     Graph(GraphOptions),
+    /// Run a Cilk-C source: cut at its syncs, compiled, and compared with the same program in C
+    #[command(after_help = program::CILK_EXAMPLES)]
+    Cilk(CilkOptions),
     /// List the chips that can be modelled, or show one
     Chips(ChipsOptions),
     /// List the real GPUs of this computer and their limits
@@ -135,7 +138,7 @@ impl Command {
             Command::Repro(options) => options.json,
             Command::Sweep(options) => options.action.json(),
             Command::Check(options) => options.json,
-            Command::Asm(_) | Command::Graph(_) | Command::Exec(_) => false,
+            Command::Asm(_) | Command::Graph(_) | Command::Cilk(_) | Command::Exec(_) => false,
             Command::Chips(options) => options.json,
             Command::Devices(options) => options.json,
             Command::Conform(options) => options.json,

@@ -9,6 +9,7 @@ mod asm;
 mod calibrate;
 mod check;
 mod chips;
+mod cilk;
 mod cli;
 mod compare;
 mod conform;
@@ -65,6 +66,7 @@ pub fn main() -> ExitCode {
         Command::Check(options) => check::check(options),
         Command::Asm(options) => asm::asm(options),
         Command::Graph(options) => graph::graph(options),
+        Command::Cilk(options) => cilk::cilk(options),
         Command::Chips(options) => chips::chips(options),
         Command::Devices(options) => devices::devices(options),
         Command::Conform(options) => conform::conform(options),

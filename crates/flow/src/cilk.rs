@@ -22,6 +22,7 @@ pub struct Part {
     /// The kernel that processes them.
     pub kernel: KernelNode,
     recursion: Recursion,
+    bytes: usize,
 }
 
 /// Builds the graph of a Cilk program.
@@ -62,21 +63,31 @@ impl Cilk {
 
     /// Adds a function up to its first sync. An element holds the arguments and where the result goes.
     pub fn task<T: Pod>(&mut self, recursion: Recursion, kernel: &str) -> Part {
+        self.task_of(recursion, kernel, size_of::<T>())
+    }
+
+    /// Like [`task`](Cilk::task), with elements of so many bytes.
+    pub fn task_of(&mut self, recursion: Recursion, kernel: &str, bytes: usize) -> Part {
         let levels = self.recursions[recursion.0].0;
-        let stack = self.graph.stack::<T>(kernel, levels, self.width);
+        let stack = self.graph.stack_of(kernel, levels, self.width, bytes);
         if let Some(other) = recursion.0.checked_sub(1).and_then(|before| self.recursions[before].1) {
             self.graph.beneath(stack, other);
         }
         self.recursions[recursion.0].1 = Some(stack);
         let kernel = self.graph.kernel(kernel);
-        self.graph.reads::<T>(kernel, stack);
-        Part { stack, kernel, recursion }
+        self.graph.reads_of(kernel, stack, bytes);
+        Part { stack, kernel, recursion, bytes }
     }
 
     /// Adds the continuation after a sync. An element holds the variables that it still needs, and room for the
     /// results of the spawned tasks.
     pub fn after_sync<T: Pod>(&mut self, recursion: Recursion, kernel: &str) -> Part {
-        let part = self.task::<T>(recursion, kernel);
+        self.after_sync_of(recursion, kernel, size_of::<T>())
+    }
+
+    /// Like [`after_sync`](Cilk::after_sync), with elements of so many bytes.
+    pub fn after_sync_of(&mut self, recursion: Recursion, kernel: &str, bytes: usize) -> Part {
+        let part = self.task_of(recursion, kernel, bytes);
         self.graph.after_sync(part.kernel);
         part
     }
@@ -89,9 +100,22 @@ impl Cilk {
         self
     }
 
+    /// Like [`spawns`](Cilk::spawns), with elements as large as the other part's.
+    pub fn spawns_of(&mut self, from: Part, to: Part, most: u32) -> &mut Cilk {
+        let level = if from.recursion == to.recursion { Level::Next } else { Level::First };
+        self.graph.writes_of(from.kernel, to.stack, level, most, to.bytes);
+        self
+    }
+
     /// Declares that a part ends in a sync, after which `to` continues.
     pub fn syncs<T: Pod>(&mut self, from: Part, to: Part) -> &mut Cilk {
         self.graph.writes::<T>(from.kernel, to.stack, Level::Same, 1);
+        self
+    }
+
+    /// Like [`syncs`](Cilk::syncs), with elements as large as the other part's.
+    pub fn syncs_of(&mut self, from: Part, to: Part) -> &mut Cilk {
+        self.graph.writes_of(from.kernel, to.stack, Level::Same, 1, to.bytes);
         self
     }
 

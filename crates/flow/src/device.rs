@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
-use warploom::{Arg, Buffer, Device, Firmware, Module, Params, Progress, Report, Task};
+use warploom::{Arg, Buffer, Device, Error, Firmware, Module, Params, Progress, Report, Task};
 
 use crate::aggregator::{Flow, levelized};
+use crate::audit::{Life, audit, describe};
 use crate::channel::{Channel, DESCRIPTOR_BYTES, WAVE};
 use crate::error::{FlowError, Result};
 use crate::graph::{Constant, Graph, Plan};
@@ -21,21 +22,28 @@ const PIECE_WORDS: usize = 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Placement {
     pub channels: Vec<Channel>,
+    /// By stack: the descriptor behind its last level. It stays zero, a channel without room: a wavefront that puts
+    /// elements there yields, and firmware knows by its address what went wrong.
+    pub ends: Vec<u64>,
     pub bytes: u64,
 }
 
 impl Placement {
-    /// First all descriptors, those of a stack side by side, then all arrays.
+    /// First all descriptors, those of a stack side by side with one more behind them, then all arrays.
     pub(crate) fn new(graph: &Graph, plan: &Plan, base: u64) -> Placement {
-        let mut arrays = base + plan.cells.len() as u64 * DESCRIPTOR_BYTES;
+        let descriptor = |stack: usize, at: usize| base + (at + stack) as u64 * DESCRIPTOR_BYTES;
+        let mut arrays = descriptor(graph.stacks.len(), plan.cells.len());
         let place = |(at, cell): (usize, &crate::graph::Cell)| {
             let shape = graph.stacks[cell.node.0].shape;
-            let channel = Channel::at(shape, base + at as u64 * DESCRIPTOR_BYTES, arrays);
+            let channel = Channel::at(shape, descriptor(cell.node.0, at), arrays);
             arrays += shape.array_bytes();
             channel
         };
         let channels = plan.cells.iter().enumerate().map(place).collect();
-        Placement { channels, bytes: arrays - base }
+        let end =
+            |(stack, &first): (usize, &usize)| descriptor(stack, first + graph.stacks[stack].levels as usize);
+        let ends = plan.first.iter().enumerate().map(end).collect();
+        Placement { channels, ends, bytes: arrays - base }
     }
 
     /// Writes descriptors and initial elements. Returns the number of initial elements per channel.
@@ -73,8 +81,9 @@ pub struct Limits {
 #[derive(Debug)]
 pub struct Execution<'d> {
     gpu: &'d mut Device,
+    graph: Graph,
     plan: Plan,
-    channels: Vec<Channel>,
+    placement: Placement,
     initial: Vec<u32>,
     tasks: Vec<Task>,
     params: Vec<Params>,
@@ -126,9 +135,20 @@ impl Graph {
             params.push(task.params(args)?);
             tasks.push(task);
         }
-        let channels = placement.channels;
         let limits = Limits::default();
-        Ok(Execution { gpu, plan, channels, initial, tasks, params, limits, effort: 1, _memory: memory })
+        let graph = self.clone();
+        Ok(Execution {
+            gpu,
+            graph,
+            plan,
+            placement,
+            initial,
+            tasks,
+            params,
+            limits,
+            effort: 1,
+            _memory: memory,
+        })
     }
 }
 
@@ -165,10 +185,21 @@ impl Execution<'_> {
         if let Some(progress) = self.limits.progress {
             firmware = firmware.progress(progress);
         }
-        let (plan, channels, initial, params) = (&self.plan, &self.channels, &self.initial, self.params);
-        let effort = self.effort;
-        let main = |agg| scheduler(Flow::new(agg, plan, channels, initial, params, effort));
-        let ((), report) = self.gpu.run_firmware(firmware, main)?;
-        Ok(report)
+        let (plan, placement, initial, params) = (&self.plan, &self.placement, &self.initial, self.params);
+        let aggregator = self.gpu.chip().and_then(|chip| chip.aggregator.as_ref());
+        let work = (aggregator.map_or(0, |aggregator| aggregator.start_looks), self.effort);
+        let main = |agg| scheduler(Flow::new(agg, plan, placement, initial, params, work));
+        let result = self.gpu.run_firmware(firmware, main);
+        match result {
+            Ok(((), report)) => {
+                audit(&self.graph, plan, initial, &Life::all(self.gpu, placement)?)?;
+                Ok(report)
+            }
+            Err(Error::Hang { mut message, hang, report }) => {
+                message += &describe(plan, placement, &Life::all(self.gpu, placement)?);
+                Err(Error::Hang { message, hang, report }.into())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }

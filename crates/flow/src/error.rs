@@ -50,9 +50,23 @@ pub enum FlowError {
          channels or fewer levels"
     )]
     TooLarge { graph: String, bytes: u64, available: u64 },
+    /// Elements that no scheduler knew of.
+    #[error(
+        "{count} elements of {channel} were never processed: {suspects} does not declare it; add `writes` or `spawns` to \
+         the graph"
+    )]
+    LeftBehind { channel: String, count: u32, suspects: String },
+    #[error(
+        "{put} elements were put into {channel}, where {kernels} may put {most} in all as declared: raise the bound of \
+         `writes` or `spawns`"
+    )]
+    MoreThanDeclared { kernels: String, channel: String, put: u64, most: u64 },
     /// A run on the host that can make no progress.
     #[error("graph `{graph}` cannot go on: {reason}")]
     Stuck { graph: String, reason: String },
+    /// A kernel on the host that does something else than its graph declares.
+    #[error("graph `{graph}`: {reason}")]
+    Misuse { graph: String, reason: String },
     /// The device refused or failed.
     #[error(transparent)]
     Device(#[from] warploom::Error),

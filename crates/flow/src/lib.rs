@@ -11,6 +11,7 @@
 //! scheduler's view. `docs/channels.md` is the guide.
 
 mod aggregator;
+mod audit;
 mod calls;
 mod channel;
 pub mod cilk;

@@ -160,7 +160,7 @@ async fn one_at_a_time(mut flow: Flow) {
         let ready = (0..flow.channels()).find(|&at| flow.ready(at) > 0);
         match ready.filter(|_| !busy) {
             Some(at) => {
-                flow.start(at, 64).await;
+                flow.start(at, 64);
             }
             None => flow.agg().sleep(50).await,
         }

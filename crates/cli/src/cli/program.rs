@@ -1,4 +1,4 @@
-//! The options of commands that look at a program: `check`, `asm`, `graph`.
+//! The options of commands that look at a program: `check`, `asm`, `graph`; and of `cilk`.
 
 use std::path::PathBuf;
 
@@ -19,6 +19,56 @@ pub(crate) struct GraphOptions {
     #[arg(long)]
     pub dot: bool,
 }
+
+/// Where `warploom cilk` runs a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum CilkPlace {
+    /// On the simulated chip
+    #[default]
+    Device,
+    /// On this computer, as plain C
+    Host,
+}
+
+/// `warploom cilk`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CilkOptions {
+    /// The source
+    #[arg(value_name = "FILE.cilk")]
+    pub file: PathBuf,
+    /// The call to run: 'fib(24)'
+    #[arg(value_name = "CALL")]
+    pub call: Option<String>,
+    /// Print the kernels that become of the program, and do not run it
+    #[arg(long)]
+    pub emit: bool,
+    /// Where to run it
+    #[arg(long, value_enum, default_value_t)]
+    pub on: CilkPlace,
+    /// Elements of each channel, a power of two
+    #[arg(long, value_name = "N", default_value_t = 32_768)]
+    pub width: u32,
+    /// Levels of each recursion [default: as many as the call needs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub levels: Option<u32>,
+    /// Host threads that the timed model uses
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+    /// The chip [default: apu].
+    #[command(flatten)]
+    pub chip: ChipOptions,
+    /// The compiler of CUDA.
+    #[command(flatten)]
+    pub cuda: CudaOptions,
+}
+
+pub(super) const CILK_EXAMPLES: &str = "\
+Examples:
+  Fibonacci numbers on the apu, and what becomes of the program:
+      warploom cilk examples/cilk/fib.cilk 'fib(20)'
+      warploom cilk examples/cilk/fib.cilk --emit
+
+The language is described in docs/channels.md.";
 
 /// `warploom asm`.
 #[derive(Args, Clone, Debug)]

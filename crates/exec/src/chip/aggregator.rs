@@ -21,6 +21,12 @@ pub struct AggregatorSpec {
     pub mshrs: u32,
     /// Instructions that firmware spends on a command to the dispatcher: start a task, or restart a wavefront.
     pub command_instructions: u32,
+    /// Looks at its own data, each a load and seven instructions, that firmware takes to prepare a start: finding the
+    /// kernel's descriptor, checking resources, filling the packet. Charged by the schedulers of `warploom-flow`.
+    pub start_looks: u32,
+    /// Core cycles that the dispatcher takes to process the packet of a start, before the first CTA: reading it and the
+    /// kernel's arguments, and preparing the launch. One packet at a time.
+    pub packet_cycles: u32,
     /// From such a command to the SM, in core cycles.
     pub command_latency_cycles: u32,
     /// The kinds of core to choose from.

@@ -6,12 +6,15 @@
 
 mod levelized;
 
+use std::collections::BTreeSet;
+
 use warploom::{Agg, Params, Yielded};
 
 pub(crate) use levelized::levelized;
 
 use crate::channel::{Channel, WAVE};
-use crate::graph::{Plan, Predicate, Waiting};
+use crate::device::Placement;
+use crate::graph::{Names, Plan, Predicate, Waiting};
 
 /// Instructions that the firmware executes besides its accesses to channels. In total they match the compiled x86-64
 /// code of the functions below, without the code that stands for the aggregator itself (`docs/channels.md`).
@@ -44,6 +47,12 @@ struct Side {
     /// Never reserved elements in groups that were closed.
     skipped: u32,
     feeders: Vec<usize>,
+    /// Channels that its kernel writes.
+    feeds: Vec<usize>,
+    /// Channels that its elements can add to, before any continuation after a sync runs.
+    grows: Vec<usize>,
+    /// Whether it is counted as busy: elements are ready or in flight.
+    busy: bool,
     depth: u32,
     after_sync: bool,
     most: u32,
@@ -80,10 +89,24 @@ pub struct Flow {
     sides: Vec<Side>,
     params: Vec<Params>,
     blocked: Vec<Blocked>,
-    /// Channels of tasks, the shallowest first.
-    tasks: Vec<usize>,
-    /// Channels of continuations after a sync, the deepest first.
-    syncs: Vec<usize>,
+    /// Channels with elements in flight: only these, and those that they feed, can change.
+    working: BTreeSet<usize>,
+    /// Channels with ready tasks, the shallowest first.
+    tasks: BTreeSet<(u32, usize)>,
+    /// Channels with ready continuations after a sync, the shallowest first.
+    syncs: BTreeSet<(u32, usize)>,
+    /// Busy channels, by depth, and in all.
+    busy: Vec<u32>,
+    all_busy: u32,
+    /// Channels that may have got room since wavefronts were last restarted.
+    roomier: BTreeSet<usize>,
+    /// Whether anything has changed since the scheduler last looked.
+    changed: bool,
+    names: Names,
+    /// Descriptors that stand behind the last level of each stack.
+    ends: Vec<u64>,
+    /// Looks that a start takes besides the scheduler's own.
+    start_looks: u64,
     effort: u64,
 }
 
@@ -91,10 +114,10 @@ impl Flow {
     pub(crate) fn new(
         agg: Agg,
         plan: &Plan,
-        channels: &[Channel],
+        placement: &Placement,
         initial: &[u32],
         params: Vec<Params>,
-        effort: u64,
+        (start_looks, effort): (u32, u64),
     ) -> Flow {
         let side = |((cell, &channel), &ready): ((&crate::graph::Cell, &Channel), &u32)| Side {
             channel,
@@ -106,17 +129,39 @@ impl Flow {
             done: 0,
             skipped: 0,
             feeders: cell.feeders.clone(),
+            feeds: cell.feeds.iter().map(|&(to, _)| to).collect(),
+            grows: Vec::new(),
+            busy: false,
             depth: cell.depth,
             after_sync: cell.after_sync,
             most: cell.most,
             predicate: cell.predicate.clone(),
         };
-        let sides: Vec<Side> = plan.cells.iter().zip(channels).zip(initial).map(side).collect();
-        let (mut syncs, mut tasks): (Vec<usize>, Vec<usize>) =
-            (0..sides.len()).partition(|&at| sides[at].after_sync);
-        tasks.sort_by_key(|&at| sides[at].depth);
-        syncs.sort_by_key(|&at| std::cmp::Reverse((sides[at].depth, at)));
-        Flow { agg, sides, params, blocked: Vec::new(), tasks, syncs, effort }
+        let mut sides: Vec<Side> =
+            plan.cells.iter().zip(&placement.channels).zip(initial).map(side).collect();
+        for at in 0..sides.len() {
+            sides[at].grows = growing(&sides, at);
+        }
+        let depths = sides.iter().map(|side| side.depth as usize + 1).max().unwrap_or(0);
+        let mut flow = Flow {
+            agg,
+            params,
+            blocked: Vec::new(),
+            working: BTreeSet::new(),
+            tasks: BTreeSet::new(),
+            syncs: BTreeSet::new(),
+            busy: vec![0; depths],
+            all_busy: 0,
+            roomier: BTreeSet::new(),
+            changed: true,
+            names: plan.names.clone(),
+            ends: placement.ends.clone(),
+            start_looks: start_looks.into(),
+            effort,
+            sides,
+        };
+        (0..flow.sides.len()).for_each(|at| flow.note(at));
+        flow
     }
 
     /// The core that the firmware runs on.
@@ -148,8 +193,10 @@ impl Flow {
     /// that too. `may_grow`: more may arrive before these are processed.
     pub fn released(&self, channel: usize, may_grow: bool) -> u32 {
         let side = &self.sides[channel];
-        let goes =
-            |ready: u32| ready > 0 && (side.predicate.0)(Waiting { ready, may_grow, level: side.level });
+        let width = side.channel.shape.width;
+        let goes = |ready: u32| {
+            ready > 0 && (side.predicate.0)(Waiting { ready, may_grow, level: side.level, width })
+        };
         let ready = side.waiting();
         let rest = ready % WAVE;
         let full = if ready > rest && goes(ready) { ready - rest } else { 0 };
@@ -166,6 +213,11 @@ impl Flow {
         self.sides[channel].after_sync
     }
 
+    /// What a channel is called: "channel `tasks`", or "level 2 of channel `tasks`".
+    pub fn name_of(&self, channel: usize) -> &str {
+        &self.names.channels[channel]
+    }
+
     /// Depth of a channel in the recursion.
     pub fn depth(&self, channel: usize) -> u32 {
         self.sides[channel].depth
@@ -178,17 +230,40 @@ impl Flow {
 
     /// Whether nothing is ready and nothing is in flight.
     pub fn is_finished(&self) -> bool {
-        self.charge_scan(self.sides.len());
-        self.blocked.is_empty() && self.sides.iter().all(Side::is_idle)
+        self.charge_scan(1);
+        self.blocked.is_empty() && self.all_busy == 0
     }
 
-    /// Polls all channels that may have changed: frees groups that are done, and learns what is ready.
+    /// Keeps the lists of channels up to date after a change to one.
+    fn note(&mut self, at: usize) {
+        let side = &mut self.sides[at];
+        let busy = !side.is_idle();
+        if busy != std::mem::replace(&mut side.busy, busy) {
+            let count = &mut self.busy[side.depth as usize];
+            *count = if busy { *count + 1 } else { *count - 1 };
+            self.all_busy = if busy { self.all_busy + 1 } else { self.all_busy - 1 };
+        }
+        let key = (side.depth, at);
+        let ready = if side.after_sync { &mut self.syncs } else { &mut self.tasks };
+        if side.waiting() > 0 {
+            ready.insert(key)
+        } else {
+            ready.remove(&key)
+        };
+        if side.outstanding() > 0 {
+            self.working.insert(at)
+        } else {
+            self.working.remove(&at)
+        };
+        self.changed = true;
+    }
+
+    /// Polls all channels that may have changed, those with elements in flight and those that they feed: frees
+    /// groups that are done, and learns what is ready.
     pub async fn poll(&mut self) {
-        let feeders: usize = self.sides.iter().map(|side| side.feeders.len()).sum();
-        self.charge_scan(2 * self.sides.len() + feeders);
-        let working: Vec<usize> = (0..self.sides.len()).filter(|&at| self.outstanding(at) > 0).collect();
-        let fed = |side: &Side| side.feeders.iter().any(|&feeder| self.outstanding(feeder) > 0);
-        let fed: Vec<usize> = (0..self.sides.len()).filter(|&at| fed(&self.sides[at])).collect();
+        let working: Vec<usize> = self.working.iter().copied().collect();
+        let fed: BTreeSet<usize> = working.iter().flat_map(|&at| &self.sides[at].feeds).copied().collect();
+        self.charge_scan(working.len() + fed.len());
         // Read `done` before `ready`. An element's products were ready before it was done, so a channel without
         // outstanding elements has then shown everything that came of them.
         let counts: Vec<_> = working
@@ -200,10 +275,15 @@ impl Flow {
             })
             .collect();
         for (&at, count) in working.iter().zip(counts) {
-            self.sides[at].done = count.await;
+            let count = count.await;
+            if count == self.sides[at].done {
+                continue;
+            }
+            self.sides[at].done = count;
             while self.sides[at].done == self.sides[at].channel.shape.group {
                 self.free_group(at).await;
             }
+            self.note(at);
         }
         let ends: Vec<_> = fed
             .iter()
@@ -213,8 +293,24 @@ impl Flow {
             })
             .collect();
         for (&at, end) in fed.iter().zip(ends) {
-            self.sides[at].ready = end.await;
+            let end = end.await;
+            if end != self.sides[at].ready {
+                self.sides[at].ready = end;
+                self.note(at);
+            }
         }
+    }
+
+    /// Whether more elements may arrive in a channel before its ready ones are processed: a kernel that writes
+    /// it is running or will run. Continuations after a sync will not run while anything deeper is left.
+    pub fn may_grow(&self, at: usize) -> bool {
+        let adds = |from: usize| {
+            self.charge_scan(1);
+            let side = &self.sides[from];
+            let runs = side.outstanding() > 0 || (from != at && !side.after_sync && side.waiting() > 0);
+            runs && side.grows.binary_search(&at).is_ok()
+        };
+        self.working.iter().any(|&from| adds(from)) || self.tasks.iter().any(|&(_, from)| adds(from))
     }
 
     /// Frees the oldest group of a channel, all of which is done, and loads the next group's counter.
@@ -226,6 +322,8 @@ impl Flow {
         side.group = side.group.wrapping_add(side.channel.shape.group);
         self.agg.store32(side.channel.head(), side.group);
         side.done = 0;
+        self.roomier.insert(at);
+        let side = &mut self.sides[at];
         if side.outstanding() > 0 {
             side.done = self.agg.load32(side.channel.done(side.group)).await;
         }
@@ -249,28 +347,30 @@ impl Flow {
         }
         self.sides[at].skipped = self.sides[at].skipped.wrapping_add(size - done);
         self.free_group(at).await;
+        self.note(at);
         true
     }
 
-    /// Starts wavefronts on up to `most` ready elements of a channel, as many as fit on the chip at once.
-    /// Returns the number of elements.
-    pub async fn start(&mut self, at: usize, most: u32) -> u32 {
+    /// Starts wavefronts on up to `most` ready elements of a channel, with one command. Those for which no compute
+    /// unit has room wait in the dispatcher. Returns the number of elements.
+    pub fn start(&mut self, at: usize, most: u32) -> u32 {
         let kernel = self.sides[at].kernel;
-        let free = self.agg.free(kernel as u16).await;
         self.charge(cost::START);
         let side = &mut self.sides[at];
-        let count = side.waiting().min(most).min(free.saturating_mul(WAVE));
+        let count = side.waiting().min(most);
         if count == 0 {
             return 0;
         }
+        self.agg.scan(self.start_looks, cost::LOOK);
         let params = &mut self.params[kernel];
         params.set(0, &side.channel.descriptor.to_le_bytes());
         params.set(8, &side.next.to_le_bytes());
         params.set(12, &count.to_le_bytes());
         params.set(16, &side.level.to_le_bytes());
-        // No need to await the answer: there is room, and the command is in flight.
+        // No need to await the answer: wavefronts are told apart by what they have done.
         drop(self.agg.start(params, count.div_ceil(WAVE)));
         side.next = side.next.wrapping_add(count);
+        self.note(at);
         count
     }
 
@@ -281,12 +381,13 @@ impl Flow {
             self.charge(cost::YIELD);
             let waits_for = |side: &Side| side.channel.descriptor == wavefront.resource;
             match self.sides.iter().position(waits_for) {
-                Some(on) => self.blocked.push(Blocked { wavefront, on }),
+                Some(on) => {
+                    self.blocked.push(Blocked { wavefront, on });
+                    self.roomier.insert(on);
+                    self.changed = true;
+                }
                 None => {
-                    self.agg.fail(format!(
-                        "a wavefront yielded for {:#x}, which is no channel of this graph",
-                        wavefront.resource
-                    ));
+                    self.agg.fail(self.no_channel(&wavefront));
                     return taken;
                 }
             }
@@ -295,13 +396,32 @@ impl Flow {
         taken
     }
 
+    /// Why a wavefront cannot wait for what it yielded for.
+    fn no_channel(&self, wavefront: &Yielded) -> String {
+        let kernel = &self.names.kernels[wavefront.kernel as usize];
+        match self.ends.iter().position(|&end| end == wavefront.resource) {
+            Some(stack) => {
+                let (name, levels) = &self.names.stacks[stack];
+                format!(
+                    "kernel `{kernel}` puts elements behind the last level of channel `{name}`, which has {levels}: \
+                     give its recursion as many levels as this input needs"
+                )
+            }
+            None => format!(
+                "kernel `{kernel}` waits for room at {:#x}, which is no channel of this graph: pass it the channel \
+                 with `constants`",
+                wavefront.resource
+            ),
+        }
+    }
+
     /// Restarts wavefronts that wait for a channel with room, as many as there is room for. Returns how many.
     pub async fn restart(&mut self) -> usize {
         let mut restarted = 0;
-        let mut channels: Vec<usize> = self.blocked.iter().map(|blocked| blocked.on).collect();
-        channels.sort_unstable();
-        channels.dedup();
-        for on in channels {
+        for on in std::mem::take(&mut self.roomier) {
+            if !self.blocked.iter().any(|blocked| blocked.on == on) {
+                continue;
+            }
             let channel = self.sides[on].channel;
             let tail = self.agg.load32(channel.tail()).await;
             let side = &self.sides[on];
@@ -318,4 +438,16 @@ impl Flow {
         }
         restarted
     }
+}
+
+/// The channels that elements of a channel can add to before any continuation after a sync runs, in order.
+fn growing(sides: &[Side], from: usize) -> Vec<usize> {
+    let mut reached = BTreeSet::new();
+    let mut to_visit = sides[from].feeds.clone();
+    while let Some(at) = to_visit.pop() {
+        if reached.insert(at) && !sides[at].after_sync {
+            to_visit.extend_from_slice(&sides[at].feeds);
+        }
+    }
+    reached.into_iter().collect()
 }

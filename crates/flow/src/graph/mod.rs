@@ -13,7 +13,7 @@ use warploom::Buffer;
 use crate::channel::{Layout, Shape, WAVE};
 use crate::host::Lane;
 
-pub(crate) use plan::{Cell, Plan};
+pub(crate) use plan::{Cell, Names, Plan};
 
 /// A channel of a graph, or a stack of channels with one per level of a recursion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,8 @@ pub struct Waiting {
     pub may_grow: bool,
     /// Level of the channel in its stack.
     pub level: u32,
+    /// Elements that the channel can hold.
+    pub width: u32,
 }
 
 /// Decides whether to start wavefronts on the ready elements of a channel.
@@ -81,9 +83,10 @@ pub struct Waiting {
 pub(crate) struct Predicate(pub Arc<dyn Fn(Waiting) -> bool + Send + Sync>);
 
 impl Default for Predicate {
-    /// Full wavefronts at once, a partial one when no more elements can arrive.
+    /// Whole levels: everything when no more elements can arrive. If half of the channel is ready before that, its full
+    /// wavefronts, so that producers find room while these run.
     fn default() -> Predicate {
-        Predicate(Arc::new(|waiting| waiting.ready >= WAVE || !waiting.may_grow))
+        Predicate(Arc::new(|waiting| !waiting.may_grow || waiting.ready >= (waiting.width / 2).max(WAVE)))
     }
 }
 
@@ -171,11 +174,16 @@ impl Graph {
 
     /// Adds a stack of channels, one per level of a recursion, each with `width` elements of type `T`.
     pub fn stack<T: Pod>(&mut self, name: &str, levels: u32, width: u32) -> Node {
+        self.stack_of(name, levels, width, size_of::<T>())
+    }
+
+    /// Like [`stack`](Graph::stack), for elements of so many bytes.
+    pub fn stack_of(&mut self, name: &str, levels: u32, width: u32, bytes: usize) -> Node {
         self.stacks.push(Stack {
             name: name.to_string(),
             levels,
-            bytes: size_of::<T>(),
-            shape: Shape::new(width, size_of::<T>().div_ceil(4) as u32),
+            bytes,
+            shape: Shape::new(width, bytes.div_ceil(4) as u32),
             beneath: None,
             initial: Vec::new(),
             predicate: Predicate::default(),
@@ -192,7 +200,9 @@ impl Graph {
     /// Sets when wavefronts are started on a channel: whenever `predicate` returns true for its ready elements.
     /// It is asked about all ready elements, then about those left over from full wavefronts. After a sync it
     /// is asked only when everything deeper has ended. Elements that it holds back are started when nothing
-    /// else can run. The default: full wavefronts at once, a partial one when no more elements can arrive.
+    /// else can run. The default: everything when no more elements can arrive, and full wavefronts when half of the
+    /// channel is ready. `|waiting| waiting.ready >= 64 || !waiting.may_grow` starts every full wavefront at once, which
+    /// takes many more starts.
     pub fn predicate(
         &mut self,
         node: Node,
@@ -224,7 +234,12 @@ impl Graph {
 
     /// Adds an initial element, to the first level of a stack.
     pub fn put<T: Pod>(&mut self, node: Node, element: &T) -> &mut Graph {
-        self.stacks[node.0].initial.push(words(element));
+        self.put_words(node, words(element))
+    }
+
+    /// Like [`put`](Graph::put), for an element given as its words. There must be as many as an element has.
+    pub fn put_words(&mut self, node: Node, words: Vec<u32>) -> &mut Graph {
+        self.stacks[node.0].initial.push(words);
         self
     }
 
@@ -243,7 +258,12 @@ impl Graph {
 
     /// Makes the kernel process all elements of a channel or stack, as values of type `T`.
     pub fn reads<T: Pod>(&mut self, kernel: KernelNode, node: Node) -> &mut Graph {
-        if let Some((old, _)) = self.kernels[kernel.0].reads.replace((node, size_of::<T>())) {
+        self.reads_of(kernel, node, size_of::<T>())
+    }
+
+    /// Like [`reads`](Graph::reads), for elements of so many bytes.
+    pub fn reads_of(&mut self, kernel: KernelNode, node: Node, bytes: usize) -> &mut Graph {
+        if let Some((old, _)) = self.kernels[kernel.0].reads.replace((node, bytes)) {
             self.conflicts.push((old, self.kernels[kernel.0].name.clone()));
         }
         self
@@ -252,7 +272,19 @@ impl Graph {
     /// Declares that the kernel puts up to `most` elements of type `T` into a channel, or a level of a stack,
     /// per element that it processes. The scheduler relies on `most` being an upper bound.
     pub fn writes<T: Pod>(&mut self, kernel: KernelNode, node: Node, level: Level, most: u32) -> &mut Graph {
-        let writes = Writes { node, level, most, bytes: size_of::<T>() };
+        self.writes_of(kernel, node, level, most, size_of::<T>())
+    }
+
+    /// Like [`writes`](Graph::writes), for elements of so many bytes.
+    pub fn writes_of(
+        &mut self,
+        kernel: KernelNode,
+        node: Node,
+        level: Level,
+        most: u32,
+        bytes: usize,
+    ) -> &mut Graph {
+        let writes = Writes { node, level, most, bytes };
         self.kernels[kernel.0].writes.push(writes);
         self
     }

@@ -21,12 +21,23 @@ pub(crate) struct Cell {
     pub predicate: Predicate,
 }
 
+/// What kernels and channels are called in messages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    pub kernels: Vec<String>,
+    /// By channel: "channel `tasks`", or "level 2 of channel `tasks`".
+    pub channels: Vec<String>,
+    /// By stack, with the number of levels.
+    pub stacks: Vec<(String, u32)>,
+}
+
 /// All channels, those of a stack side by side.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub cells: Vec<Cell>,
     /// Index of each stack's first channel.
     pub first: Vec<usize>,
+    pub names: Names,
 }
 
 impl Plan {
@@ -69,7 +80,16 @@ impl Plan {
                 }
             }
         }
-        Plan { cells, first }
+        let name = |cell: &Cell| match &graph.stacks[cell.node.0] {
+            stack if stack.levels == 1 => format!("channel `{}`", stack.name),
+            stack => format!("level {} of channel `{}`", cell.level, stack.name),
+        };
+        let names = Names {
+            kernels: graph.kernels.iter().map(|kernel| kernel.name.clone()).collect(),
+            channels: cells.iter().map(name).collect(),
+            stacks: graph.stacks.iter().map(|stack| (stack.name.clone(), stack.levels)).collect(),
+        };
+        Plan { cells, first, names }
     }
 }
 

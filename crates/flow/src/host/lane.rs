@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use bytemuck::Pod;
 
 use crate::channel::Channel;
-use crate::graph::{Node, words};
+use crate::graph::{Node, Plan, words};
 use crate::memory::Arena;
 
 /// One element being processed by a kernel on the host.
@@ -13,8 +13,7 @@ use crate::memory::Arena;
 pub struct Lane<'a> {
     pub(super) memory: &'a Arena<AtomicU32>,
     pub(super) channels: &'a [Channel],
-    /// Index of each stack's first channel in `channels`.
-    pub(super) stacks: &'a [usize],
+    pub(super) plan: &'a Plan,
     pub(super) source: usize,
     /// Level of the element in its stack.
     pub level: u32,
@@ -31,17 +30,33 @@ impl Lane<'_> {
         bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()])
     }
 
-    /// Puts adjacent elements into a level of a stack. Returns the position of the first.
-    ///
-    /// # Panics
-    ///
-    /// If there is no room, because the kernel puts more than the graph's [`writes`](crate::Graph::writes) states.
+    /// Puts adjacent elements into a level of a stack. Returns the position of the first. If that is not what the
+    /// graph's [`writes`](crate::Graph::writes) states, the run ends here with an error.
     pub fn put<T: Pod>(&self, node: Node, level: u32, elements: &[T]) -> u32 {
-        let channel = &self.channels[self.stacks[node.0] + level as usize];
+        let to = self.target(node, level);
         let count = elements.len() as u32;
-        let position = channel.talloc(self.memory, count).unwrap_or_else(|| {
-            panic!("a kernel on the host puts more into a channel than its graph says it does")
-        });
+        let most =
+            self.plan.cells[self.source].feeds.iter().filter(|&&(at, _)| at == to).map(|&(_, most)| most);
+        let (kernel, name) = (self.kernel(), &self.plan.names.channels[to]);
+        let Some(most) = most.max() else {
+            misuse(format!(
+                "kernel `{kernel}` puts elements into {name} and does not declare it; add `writes` or `spawns` to the \
+                 graph"
+            ))
+        };
+        if count > most {
+            misuse(format!(
+                "kernel `{kernel}` puts {count} elements at once into {name}, where it may put {most} as declared: \
+                 raise the bound of `writes` or `spawns`"
+            ))
+        }
+        let channel = &self.channels[to];
+        let Some(position) = channel.talloc(self.memory, count) else {
+            misuse(format!(
+                "kernel `{kernel}` puts more elements into {name} than it declares: it is full; raise the bound of \
+                 `writes` or `spawns`"
+            ))
+        };
         for (i, element) in elements.iter().enumerate() {
             for (at, word) in words(element).into_iter().enumerate() {
                 self.memory.store(channel.word(position.wrapping_add(i as u32), at as u32), word);
@@ -53,11 +68,36 @@ impl Lane<'_> {
 
     /// The address of a word of an element in a level of a stack.
     pub fn word(&self, node: Node, level: u32, position: u32, word: u32) -> u64 {
-        self.channels[self.stacks[node.0] + level as usize].word(position, word)
+        self.channels[self.target(node, level)].word(position, word)
+    }
+
+    fn kernel(&self) -> &str {
+        &self.plan.names.kernels[self.plan.cells[self.source].kernel]
+    }
+
+    /// The index of the channel for a level of a stack.
+    fn target(&self, node: Node, level: u32) -> usize {
+        let (name, levels) = &self.plan.names.stacks[node.0];
+        if level >= *levels {
+            let kernel = self.kernel();
+            misuse(format!(
+                "kernel `{kernel}` puts elements behind the last level of channel `{name}`, which has {levels}: give \
+                 its recursion as many levels as this input needs"
+            ))
+        }
+        self.plan.first[node.0] + level as usize
     }
 
     /// The memory that all kernels of the graph share.
     pub fn memory(&self) -> &Arena<AtomicU32> {
         self.memory
     }
+}
+
+/// What a kernel on the host did wrong. It ends the kernel and the run by unwinding, which [`super::Machine`] catches.
+pub(super) struct Misuse(pub String);
+
+fn misuse(message: String) -> ! {
+    // Not a panic: nothing is printed on the way.
+    std::panic::resume_unwind(Box::new(Misuse(message)))
 }

@@ -75,7 +75,7 @@ impl Machine<'_> {
                     ),
                 });
             };
-            report.elements += self.run_batch(at, most, memory) as u64;
+            report.elements += self.run_checked(at, most, memory)? as u64;
             report.batches += 1;
         }
     }
@@ -106,6 +106,15 @@ impl Machine<'_> {
         Some((at, ready[at].min(room(at))))
     }
 
+    /// Runs a batch. A kernel that misuses a channel ends the run with an error; any other panic goes on.
+    fn run_checked(&mut self, at: usize, most: u32, memory: &Arena<AtomicU32>) -> Result<u32> {
+        let run = std::panic::AssertUnwindSafe(|| self.run_batch(at, most, memory));
+        std::panic::catch_unwind(run).map_err(|payload| match payload.downcast::<lane::Misuse>() {
+            Ok(misuse) => FlowError::Misuse { graph: self.graph.name.clone(), reason: misuse.0 },
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    }
+
     fn run_batch(&mut self, at: usize, most: u32, memory: &Arena<AtomicU32>) -> u32 {
         let channel = self.channels[at];
         let (first, count) = self.drains[at].dispatch(&channel, memory, most);
@@ -113,8 +122,8 @@ impl Machine<'_> {
         let kernel = &self.kernels[cell.kernel];
         (0..count).into_par_iter().with_min_len(16).for_each(|i| {
             let position = channel.deq(memory, first.wrapping_add(i));
-            let (channels, stacks) = (&self.channels[..], &self.plan.first[..]);
-            kernel(&Lane { memory, channels, stacks, source: at, level: cell.level, position });
+            let (channels, plan) = (&self.channels[..], &self.plan);
+            kernel(&Lane { memory, channels, plan, source: at, level: cell.level, position });
             channel.tfree(memory, position);
         });
         self.drains[at].free(&channel, memory);

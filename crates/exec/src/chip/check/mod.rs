@@ -584,6 +584,8 @@ impl Chip {
         self.count("aggregator.hit_latency_clocks", aggregator.hit_latency_clocks)?;
         self.count("aggregator.mshrs", aggregator.mshrs)?;
         self.count("aggregator.command_instructions", aggregator.command_instructions)?;
+        self.not_too_large("aggregator.start_looks", aggregator.start_looks)?;
+        self.not_too_large("aggregator.packet_cycles", aggregator.packet_cycles)?;
         let latency = aggregator.command_latency_cycles;
         self.not_too_large("aggregator.command_latency_cycles", latency)?;
         self.require(

@@ -51,7 +51,7 @@ pub(crate) fn graph(count: u32, base: u32, width: u32, values: u64, other: u64) 
     program.spawns::<Range>(sort, sort, 4).syncs::<Range>(sort, quarters);
     program.spawns::<Merge>(quarters, merges, 2).syncs::<Range>(quarters, halved);
     program.spawns::<Merge>(halved, merges, 1).spawns::<Merge>(merges, merges, 2);
-    program.constants(sort, [quarters.stack.into(), values.into(), other.into(), base.into()]);
+    program.constants(sort, [quarters.stack.into(), values.into(), base.into()]);
     program.constants(quarters, [halved.stack.into(), merges.stack.into(), values.into(), other.into()]);
     program.constants(halved, [merges.stack.into(), values.into(), other.into()]);
     program.constants(merges, [base.into()]);
@@ -89,7 +89,7 @@ pub(crate) fn graph(count: u32, base: u32, width: u32, values: u64, other: u64) 
         let (x, y, out) = (whole([a, b]), whole([c, d]), whole([e, f]));
         let (x, y, x_count, y_count) =
             if x_count < y_count { (y, x, y_count, x_count) } else { (x, y, x_count, y_count) };
-        if y_count < base && x_count < 4 * base {
+        if y_count < base {
             let mut numbers = lane.memory().read(x, x_count as usize);
             numbers.extend(lane.memory().read(y, y_count as usize));
             numbers.sort_unstable();

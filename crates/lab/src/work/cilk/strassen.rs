@@ -16,11 +16,13 @@ const TILE: u32 = 16;
 
 const SIZE: Param = Param::new("size", "rows of a matrix, 16 times a power of two", 64).range(16, 8192);
 const WIDTH: Param = width(8192);
+const READS: Param =
+    Param::word("reads", "a lane reads its tiles number by number, or four at a time", &["scalar", "vector"]);
 
 pub(in crate::work) const WORKLOAD: Workload = Workload {
     name: "strassen",
     about: "Cilk: the product of two matrices by recursion, 16x16 tiles added atomically",
-    params: &[SIZE, WIDTH, GROUP, LAYOUT, RESERVE, EFFORT, ON, SEED],
+    params: &[SIZE, WIDTH, READS, GROUP, LAYOUT, RESERVE, EFFORT, ON, SEED],
     run,
 };
 
@@ -84,7 +86,11 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     // Small integers: their sums are exact in any order.
     let mut matrix = || random.words(n * n).into_iter().map(|word| (word % 8) as f32).collect::<Vec<_>>();
     let (xs, ys) = (matrix(), matrix());
-    let mut target = Target::new(bench, values, ptx!("flow/strassen"))?;
+    let kernels = match values.word(&READS) {
+        "vector" => ptx!("flow/strassen_vector"),
+        _ => ptx!("flow/strassen"),
+    };
+    let mut target = Target::new(bench, values, kernels)?;
     let bits = |floats: &[f32]| floats.iter().map(|float| float.to_bits()).collect::<Vec<_>>();
     let (a, b) = (target.words("a", &bits(&xs))?, target.words("b", &bits(&ys))?);
     let c = target.words("c", &vec![0; n * n])?;

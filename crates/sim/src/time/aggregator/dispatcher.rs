@@ -60,6 +60,8 @@ impl Free {
 struct Waiting {
     task: Arc<Task>,
     next: u32,
+    /// When its packet is processed: no CTA is sent before.
+    ready: Cycle,
     result: Option<ResultId>,
 }
 
@@ -72,8 +74,13 @@ pub(crate) struct Dispatcher {
     restarts: VecDeque<(Yielded, Option<ResultId>)>,
     /// The SM that is tried first.
     turn: usize,
-    /// When the last command was sent: one per cycle.
-    last: Cycle,
+    /// When the last CTA was sent, and the last wavefront back: one per cycle. A wavefront that comes back does not
+    /// wait for packets.
+    last_start: Cycle,
+    last_restart: Cycle,
+    /// When the last packet is processed. Packets are processed one at a time.
+    last_packet: Cycle,
+    packet_cycles: u64,
     latency_cycles: u64,
     /// Commands with the cycle of their arrival and the SM.
     pub commands: Vec<(Cycle, u32, Command)>,
@@ -111,7 +118,10 @@ impl Dispatcher {
             tasks: VecDeque::new(),
             restarts: VecDeque::new(),
             turn: 0,
-            last: Cycle(0),
+            last_start: Cycle(0),
+            last_restart: Cycle(0),
+            last_packet: Cycle(0),
+            packet_cycles: chip.aggregator.as_ref().map_or(0, |a| a.packet_cycles as u64),
             latency_cycles: chip.aggregator.as_ref().map_or(0, |a| a.command_latency_cycles as u64),
             commands: Vec::new(),
             started: 0,
@@ -127,9 +137,11 @@ impl Dispatcher {
         self.kernels.len()
     }
 
-    pub(crate) fn add_task(&mut self, task: Task, result: Option<ResultId>) {
+    /// Firmware starts a task in cycle `now`.
+    pub(crate) fn add_task(&mut self, now: Cycle, task: Task, result: Option<ResultId>) {
         self.running += task.ctas as u64;
-        self.tasks.push_back(Waiting { task: Arc::new(task), next: 0, result });
+        self.last_packet = self.last_packet.max(now) + self.packet_cycles;
+        self.tasks.push_back(Waiting { task: Arc::new(task), next: 0, ready: self.last_packet, result });
     }
 
     /// A wavefront is to be restarted. Returns false if it has not yielded, or is being restarted already.
@@ -175,10 +187,10 @@ impl Dispatcher {
             if fits {
                 free.take(needs, 1);
                 free.ctas -= wavefront.cta_left as u32;
-                self.last = self.last.max(now) + 1;
+                self.last_restart = self.last_restart.max(now) + 1;
                 let command = Command::Restart(wavefront.away);
-                self.commands.push((self.last + self.latency_cycles, wavefront.cu, command));
-                placed.push((result, self.last));
+                self.commands.push((self.last_restart + self.latency_cycles, wavefront.cu, command));
+                placed.push((result, self.last_restart));
             }
             !fits
         });
@@ -194,15 +206,15 @@ impl Dispatcher {
             free.shared_bytes -= needs.shared_bytes;
             free.ctas -= 1;
             self.turn = (cu + 1) % count;
-            self.last = self.last.max(now) + 1;
+            self.last_start = self.last_start.max(now).max(waiting.ready) + 1;
             let (task, index, number) = (waiting.task.clone(), waiting.next, self.started);
             let command = Command::Start { task, index, number };
-            self.commands.push((self.last + self.latency_cycles, cu as u32, command));
+            self.commands.push((self.last_start + self.latency_cycles, cu as u32, command));
             self.started += 1;
             self.started_warps += needs.warps as u64;
             waiting.next += 1;
             if waiting.next == waiting.task.ctas {
-                placed.push((waiting.result, self.last));
+                placed.push((waiting.result, self.last_start));
                 self.tasks.pop_front();
             }
         }

@@ -516,8 +516,9 @@ impl<'f> Unit<'f> {
         if ctas == 0 {
             return self.finish(result, Value::Word(0));
         }
-        self.dispatcher.add_task(Task { kernel, ctas, params }, result);
-        self.place(self.clock.cycle_of(self.front_slot));
+        let now = self.clock.cycle_of(self.front_slot);
+        self.dispatcher.add_task(now, Task { kernel, ctas, params }, result);
+        self.place(now);
     }
 
     fn restart(&mut self, wavefront: Yielded, result: Option<ResultId>) {

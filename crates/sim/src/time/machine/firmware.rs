@@ -117,7 +117,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             let (port, far) = self.side.near_port(&request);
             self.requests.inject(source, at, port, request.request_bytes(), Request { far, ..request });
         }
-        self.commands.append(&mut aggregator.dispatcher.commands);
+        if !aggregator.dispatcher.commands.is_empty() {
+            self.commands.append(&mut aggregator.dispatcher.commands);
+            // CTAs wait for their packet, wavefronts that come back do not.
+            self.commands.sort_by_key(|&(arrival, ..)| arrival);
+        }
         std::mem::take(&mut aggregator.changed)
     }
 

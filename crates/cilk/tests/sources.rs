@@ -1,0 +1,147 @@
+//! Sources that are cut, sources that are refused with their line, and sources that are nonsense.
+
+use proptest::prelude::*;
+use warploom_cilk::{Call, PlainRun, Program};
+
+const FIB: &str = include_str!("../../../examples/cilk/fib.cilk");
+const QUEENS: &str = include_str!("../../../examples/cilk/queens.cilk");
+const SORT: &str = include_str!("../../../examples/cilk/sort.cilk");
+const STRASSEN: &str = include_str!("../../../examples/cilk/strassen.cilk");
+
+fn refused(source: &str) -> String {
+    Program::parse(source).unwrap_err().to_string()
+}
+
+#[test]
+fn the_kernels_of_fibonacci() {
+    insta::assert_snapshot!(Program::parse(FIB).unwrap().own_cuda());
+}
+
+#[test]
+fn the_graph_of_fibonacci() {
+    let program = Program::parse(FIB).unwrap();
+    let call = Call::parse("fib(12)").unwrap();
+    let graph = program.graph(&call, &[12i32.to_le_bytes().to_vec()], 0x1000, 256, 11).unwrap();
+    graph.check().unwrap();
+    insta::assert_snapshot!(graph.describe());
+}
+
+#[test]
+fn examples_are_short_and_have_graphs() {
+    for (source, call, kernels) in [
+        (FIB, "fib(9)", 2),
+        (QUEENS, "queens(0, 0, 0, 8, 8, 4)", 2),
+        (SORT, "sort(0, COUNT)", 4),
+        (STRASSEN, "product(0, 0, 0, ROWS)", 1),
+    ] {
+        assert!(source.lines().count() <= 40, "{call}: {}", source.lines().count());
+        let program = Program::parse(source).unwrap_or_else(|error| panic!("{call}: {error}"));
+        let call = Call::parse(call).unwrap();
+        let arguments: Vec<Vec<u8>> = call.arguments.iter().map(|_| vec![0; 4]).collect();
+        let graph = program.graph(&call, &arguments, 0x1000, 1024, 16).unwrap();
+        graph.check().unwrap_or_else(|error| panic!("{}: {error}", call.function));
+        assert_eq!(graph.kernel_count(), kernels, "{}", call.function);
+    }
+}
+
+#[test]
+fn errors_name_their_line() {
+    for (source, expected) in [
+        (
+            "int f(int n) {\n if (n < 2) return 1;\n while (n--) {\n  int x = spawn f(n);\n  sync;\n }\n return 0;\n}",
+            "line 5: a `sync` inside a loop cannot be cut",
+        ),
+        ("void f(int n) {\n spawn f(n - 1);\n sync;\n}", "line 2: `f` spawns itself in any case"),
+        (
+            "void g(int *p) { *p = 1; }\nvoid f(int n) {\n if (!n) return;\n int x = 0;\n g(&x);\n spawn f(n - 1);\n sync;\n}",
+            "line 5: the address of `x` escapes",
+        ),
+        (
+            "void g(int *p) { *p = 1; }\nvoid f(int n) {\n if (!n) return;\n int x[4];\n g(x);\n spawn f(n - 1);\n sync;\n}",
+            "line 5: the array `x` escapes",
+        ),
+        (
+            "int f(int n) {\n if (n < 2) return 1;\n int x = spawn f(n - 1);\n return x;\n}",
+            "line 3: the result of this task is never synced",
+        ),
+        (
+            "int f(int n) {\n if (n < 2) return 1;\n int x = spawn f(n - 1);\n sync;\n return x + f(n - 2);\n}",
+            "line 5: `f` spawns tasks, so it must be spawned itself",
+        ),
+        (
+            "void f(int n) {\n if (!n) return;\n for (int i = 0; i < n; i++)\n  spawn f(i);\n sync;\n}",
+            "line 4: a spawn in a loop needs a bound",
+        ),
+        (
+            "int f(int n) {\n if (n < 2) return 1;\n return spawn f(n - 1);\n}",
+            "line 3: `spawn` inside an expression",
+        ),
+        (
+            "int f(int n) {\n if (n < 2) return 1;\n int x = spawn g(n - 1);\n sync;\n return x;\n}",
+            "line 3: there is no function `g`",
+        ),
+        (
+            "int f(int n) {\n if (n < 2) return 1;\n int x = spawn f();\n sync;\n return x;\n}",
+            "line 3: `f` takes 1 arguments, not 0",
+        ),
+        (
+            "int f(int n) {\n if (n < 2) return 1;\n float x = spawn f(n - 1);\n sync;\n return x;\n}",
+            "line 3: `x` is of type `float`, the result of `f` of type `int`",
+        ),
+        ("int f(int n) {\n switch (n) {}\n}", "line 2: `switch` is not understood"),
+        ("int f(int n) {\n if (n < 2 return 1;\n}", "line 2: a bracket before this `;` is not closed"),
+        ("int f(int n) {\n return 1;\n", "line 2: a block has no end"),
+        ("int x; /* no end", "line 1: this comment has no end"),
+    ] {
+        let found = refused(source);
+        assert!(found.starts_with(expected), "{source}\n{found}\n{expected}");
+    }
+}
+
+#[test]
+fn calls() {
+    let call = Call::parse(" queens(0, f(1, 2), 3) ").unwrap();
+    assert_eq!((&*call.function, call.arguments.len()), ("queens", 3));
+    assert_eq!(Call::parse("go()").unwrap().arguments.len(), 0);
+    for wrong in ["", "fib", "fib(", "fib(1", "fib)1(", "(1)", "fib(1,)", "a b(1)", "fib(1); exit(0)"] {
+        assert!(Call::parse(wrong).is_err(), "{wrong}");
+    }
+    let program = Program::parse(FIB).unwrap();
+    let wrong = |call| program.plain(&Call::parse(call).unwrap()).unwrap_err();
+    assert_eq!(wrong("fob(1)"), "no function `fob` spawns or is spawned; these do: fib");
+    assert_eq!(wrong("fib(1, 2)"), "`fib` takes 1 arguments, not 2");
+}
+
+#[test]
+fn what_the_plain_program_writes() {
+    let piece = |bytes: &[u8]| [&(bytes.len() as u64).to_le_bytes()[..], bytes].concat();
+    let output = [piece(&[24, 0, 0, 0]), piece(&[1, 2]), piece(&[3, 4]), piece(&[7, 0, 0, 0])].concat();
+    let run = PlainRun::read(&output, 1, 1).unwrap();
+    assert_eq!((run.before, run.after, run.result), (vec![vec![1, 2]], vec![vec![3, 4]], vec![7, 0, 0, 0]));
+    assert_eq!(PlainRun::read(&output[..output.len() - 1], 1, 1), None);
+    assert_eq!(PlainRun::read(&[255; 40], 1, 1), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Pieces of the language in any order.
+    #[test]
+    fn nonsense_is_refused_without_a_panic(words in prop::collection::vec(prop::sample::select(&[
+        "int", "f", "(", ")", "{", "}", "[", "]", ";", ",", "=", "spawn", "sync", "if", "else", "while", "for", "do",
+        "return", "n", "x", "1", "&", "*", "void", "#define N 4\n", "struct", "typedef", "\"", "'", "/*", "-", "π",
+    ][..]), 0..60)) {
+        let _ = Program::parse(&words.join(" "));
+        let _ = Call::parse(&words.join(""));
+    }
+
+    /// An example with one piece removed, doubled or replaced.
+    #[test]
+    fn broken_examples_are_refused_without_a_panic(which in 0..4usize, from in 0..2000usize, length in 0..40usize, to in 0..2000usize) {
+        let source: Vec<char> = [FIB, QUEENS, SORT, STRASSEN][which].chars().collect();
+        let (from, to) = (from % source.len(), to % source.len());
+        let end = (from + length).min(source.len());
+        let text: String = source[..from].iter().chain(&source[to..(to + length).min(source.len())]).chain(&source[end..]).collect();
+        let _ = Program::parse(&text);
+    }
+}
