@@ -130,8 +130,8 @@ fn write_part(text: &mut String, kernel: &Kernels<'_>, number: usize, part: &Par
     let line = if number == 0 { format!(" // line {}", kernel.function.line) } else { String::new() };
     let _ = writeln!(
         text,
-        "}}\n\nextern \"C\" __global__ void {name}(Work work{channels}) {{{line}\n    if (!has_work(work)) return;\n    \
-         const unsigned cilk_element = deq(work);\n    {name}_part(work, cilk_element{passed});\n    \
+        "}}\n\nextern \"C\" __global__ void {name}(Work work{channels}) {{{line}\n    \
+         if (!has_work(work)) return;\n    const unsigned cilk_element = deq(work);\n    {name}_part(work, cilk_element{passed});\n    \
          tfree(work, cilk_element);\n}}"
     );
 }

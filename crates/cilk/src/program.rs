@@ -232,7 +232,8 @@ impl Program {
         }
         if let Some(pointer) = task.parameters.iter().find(|field| field.ty.ends_with('*')) {
             return Err(format!(
-                "`{}` takes the pointer `{}`, which a first call cannot have: make the array a variable outside functions",
+                "`{}` takes the pointer `{}`, which a first call cannot have: make the array a variable \
+                 outside functions",
                 task.name, pointer.name
             ));
         }

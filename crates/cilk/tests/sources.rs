@@ -53,11 +53,13 @@ fn errors_name_their_line() {
         ),
         ("void f(int n) {\n spawn f(n - 1);\n sync;\n}", "line 2: `f` spawns itself in any case"),
         (
-            "void g(int *p) { *p = 1; }\nvoid f(int n) {\n if (!n) return;\n int x = 0;\n g(&x);\n spawn f(n - 1);\n sync;\n}",
+            "void g(int *p) { *p = 1; }\nvoid f(int n) {\n if (!n) return;\n int x = 0;\n g(&x);\n \
+             spawn f(n - 1);\n sync;\n}",
             "line 5: the address of `x` escapes",
         ),
         (
-            "void g(int *p) { *p = 1; }\nvoid f(int n) {\n if (!n) return;\n int x[4];\n g(x);\n spawn f(n - 1);\n sync;\n}",
+            "void g(int *p) { *p = 1; }\nvoid f(int n) {\n if (!n) return;\n int x[4];\n g(x);\n \
+             spawn f(n - 1);\n sync;\n}",
             "line 5: the array `x` escapes",
         ),
         (
@@ -137,11 +139,14 @@ proptest! {
 
     /// An example with one piece removed, doubled or replaced.
     #[test]
-    fn broken_examples_are_refused_without_a_panic(which in 0..4usize, from in 0..2000usize, length in 0..40usize, to in 0..2000usize) {
+    fn broken_examples_are_refused_without_a_panic(
+        which in 0..4usize, from in 0..2000usize, length in 0..40usize, to in 0..2000usize,
+    ) {
         let source: Vec<char> = [FIB, QUEENS, SORT, STRASSEN][which].chars().collect();
         let (from, to) = (from % source.len(), to % source.len());
         let end = (from + length).min(source.len());
-        let text: String = source[..from].iter().chain(&source[to..(to + length).min(source.len())]).chain(&source[end..]).collect();
+        let piece = &source[to..(to + length).min(source.len())];
+        let text: String = source[..from].iter().chain(piece).chain(&source[end..]).collect();
         let _ = Program::parse(&text);
     }
 }

@@ -52,8 +52,8 @@ pub enum FlowError {
     TooLarge { graph: String, bytes: u64, available: u64 },
     /// Elements that no scheduler knew of.
     #[error(
-        "{count} elements of {channel} were never processed: {suspects} does not declare it; add `writes` or `spawns` to \
-         the graph"
+        "{count} elements of {channel} were never processed: {suspects} does not declare it; add `writes` or `spawns` \
+         to the graph"
     )]
     LeftBehind { channel: String, count: u32, suspects: String },
     #[error(

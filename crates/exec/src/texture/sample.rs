@@ -161,8 +161,8 @@ pub fn footprint(
     found
 }
 
-/// The weights of texels, whose numbers have a bit for each axis. They are split along x, then z, then y, each time into
-/// whole 256ths; halves go up on the far side of x and down on the near one. The H200's weights are these in two
+/// The weights of texels, whose numbers have a bit for each axis. They are split along x, then z, then y, each time
+/// into whole 256ths; halves go up on the far side of x and down on the near one. The H200's weights are these in two
 /// dimensions; in three, 1.4 % of fetches have one that differs by 1/256.
 fn weights(axis: [Axis; 3], axes: usize) -> [u32; MAX_TEXELS] {
     let mut weights = [0; MAX_TEXELS];

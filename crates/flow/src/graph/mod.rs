@@ -201,8 +201,8 @@ impl Graph {
     /// It is asked about all ready elements, then about those left over from full wavefronts. After a sync it
     /// is asked only when everything deeper has ended. Elements that it holds back are started when nothing
     /// else can run. The default: everything when no more elements can arrive, and full wavefronts when half of the
-    /// channel is ready. `|waiting| waiting.ready >= 64 || !waiting.may_grow` starts every full wavefront at once, which
-    /// takes many more starts.
+    /// channel is ready. `|waiting| waiting.ready >= 64 || !waiting.may_grow` starts every full wavefront at once,
+    /// which takes many more starts.
     pub fn predicate(
         &mut self,
         node: Node,
