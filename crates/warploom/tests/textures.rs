@@ -369,7 +369,7 @@ fn fetches_take_their_time() {
         let image = array(&mut gpu, [8, 8, 0], 0, false, |_| 0.5);
         let sampler = Sampler { linear, ..Sampler::default() };
         let handle = gpu.create_texture(Object::Texture(image, sampler)).unwrap();
-        let body = format!("tex.2d.v4.f32.f32 {{%r0, _, _, _}}, [%h, {{%r0, %r0}}];\n").repeat(fetches);
+        let body = "tex.2d.v4.f32.f32 {%r0, _, _, _}, [%h, {%r0, %r0}];\n".repeat(fetches);
         let module = gpu.load_ptx(&kernel("", &body)).unwrap();
         let at = gpu.zeros::<u32>(128).unwrap();
         gpu.launch(module.kernel("k").unwrap(), Launch::grid(1).block(32), args![&at, &at, handle, 0u64])

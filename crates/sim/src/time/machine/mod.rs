@@ -70,6 +70,8 @@ use crate::time::sm::{Context, Parts, Sm};
 /// L2 and DRAM, which keep their state from launch to launch.
 #[derive(Debug)]
 pub(crate) struct MemorySide {
+    // A launch deals the boxes out to its threads; a partition is large.
+    #[allow(clippy::vec_box)]
     partitions: Vec<Box<Partition>>,
     map: AddressMap,
     slices: u32,
