@@ -75,7 +75,7 @@ fn prose_fits() {
 #[test]
 fn the_map_names_what_is_there() {
     let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
-    let crates = ["sim", "exec", "lab", "flow", "cli", "cudart"];
+    let crates = ["sim", "exec", "lab", "flow", "cilk", "cli", "cudart"];
     let mut bases = vec![root()];
     bases.extend(crates.map(|name| root().join("crates").join(name).join("src")));
     let spans = text.split('`').skip(1).step_by(2);

@@ -82,7 +82,7 @@ fn machine_code_is_refused_by_name() {
 fn wrong_ptx_fills_the_log() {
     let (out, err, code) = run("wrong");
     assert_eq!((out.as_str(), code), ("1 bytes: nowhere\n", Some(0)), "{err}");
-    assert!(err.contains("the program calls cuTexObjectCreate"), "{err}");
+    assert!(err.contains("the program calls cuTexRefCreate"), "{err}");
 }
 
 #[test]

@@ -78,7 +78,7 @@ const MIXED: &str = "
 .address_size 64
 .extern .global .b32 elsewhere;
 .extern .func other();
-.func tensors() { .reg .b32 %r<9>; wgmma.fence.sync.aligned; ret; }
+.func tensors() { .reg .b32 %r<9>; tcgen05.fence::before_thread_sync; ret; }
 .visible .entry calls() { call tensors; ret; }
 .visible .entry reads() { .reg .b32 %r0; ld.global.b32 %r0, [elsewhere]; ret; }
 .visible .entry links() { call other; ret; }
@@ -97,7 +97,7 @@ const MIXED: &str = "
 fn a_kernel_that_is_not_modelled_does_not_take_its_neighbours_along() {
     assert_eq!(run(MIXED)[0], 5);
     let message = |kernel| refused(MIXED, kernel);
-    assert!(message("calls").contains("`wgmma` is not modelled"), "{}", message("calls"));
+    assert!(message("calls").contains("`tcgen05` is not modelled"), "{}", message("calls"));
     assert!(message("reads").contains("`elsewhere` is declared `.extern`"), "{}", message("reads"));
     assert!(message("links").contains("no body for `other`"), "{}", message("links"));
 }

@@ -42,7 +42,7 @@ int cuLinkComplete(Handle state, void **image, size_t *bytes);
 int cuLinkDestroy(Handle state);
 int cuGetErrorName(int code, const char **name);
 int cuGetProcAddress_v2(const char *name, void **place, int version, uint64_t flags, int *status);
-int cuTexObjectCreate(void);
+int cuTexRefCreate(void);
 
 static const char *name(int code) {
     const char *text = "?";
@@ -137,7 +137,7 @@ int main(int count, char **words) {
         strcpy(strstr(ptx, "ld.param"), "ld.nowhere x;}");
         is(cuModuleLoadDataEx(&module, ptx, 2, options, values), 218, "wrong PTX");
         printf("%d bytes: %s\n", (int)(size_t)values[1] > 0, strstr(log, "nowhere") ? "nowhere" : log);
-        is(cuTexObjectCreate(), 801, "a function that is not there");
+        is(cuTexRefCreate(), 801, "a function that is not there");
         return 0;
     }
     if (!strcmp(mode, "link")) {
@@ -191,7 +191,7 @@ int main(int count, char **words) {
     int status = -1;
     OK(cuGetProcAddress_v2("cuMemAlloc", &found, 12000, 0, &status));
     if (found != (void *)cuMemAlloc_v2 || status != 0) return 7;
-    is(cuGetProcAddress_v2("cuTexObjectCreate", &found, 12000, 0, &status), 500, "a name that is not there");
+    is(cuGetProcAddress_v2("cuTexRefCreate", &found, 12000, 0, &status), 500, "a name that is not there");
     if (status != 1) return 8;
     OK(cuGetProcAddress_v2("cuCtxCreate", &old, 11000, 0, &status));
     OK(cuGetProcAddress_v2("cuCtxCreate", &found, 13000, 0, &status));

@@ -113,6 +113,8 @@ fn units(term: Number, unit: i32) -> i64 {
     let Number::Finite { negative, significand, exponent, fraction } = term else { return 0 };
     let shift = exponent - fraction - unit;
     let magnitude = match shift {
+        // A zero may have any exponent.
+        _ if significand == 0 => 0,
         0.. => significand << shift,
         -63..0 => significand >> -shift,
         _ => 0,

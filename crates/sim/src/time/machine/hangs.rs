@@ -121,6 +121,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             (self.watching, self.livelock.began) = (true, None);
             self.begin_watch();
         } else if self.watching {
+            if self.is_done() {
+                // The last access of firmware has ended in this window.
+                return Ok(());
+            }
             if !self.firmware_runs(now) && self.sms.iter().all(|sm| sm.never_changes()) {
                 let (kernel, memory) = (self.context.launch.kernel, self.memory.read().expect(NO_PANIC));
                 let same = self.sms.iter().all(|sm| sm.reads_the_same(kernel, &memory));

@@ -364,9 +364,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let mut now = self.start;
         loop {
             self.dispatch(now);
-            let done = self.next_cta == self.total
-                && self.sms.iter().all(|sm| sm.is_empty())
-                && self.firmware_is_done();
+            let done = self.is_done();
             now = match self.next_event(now) {
                 Some(next) => next,
                 // All messages have arrived: the next launch finds an empty network.
@@ -395,6 +393,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         self.side.now = now;
         Ok(())
+    }
+
+    /// Whether all CTAs have ended, and firmware, if there is any. Messages may still be in flight.
+    fn is_done(&self) -> bool {
+        self.next_cta == self.total && self.sms.iter().all(|sm| sm.is_empty()) && self.firmware_is_done()
     }
 
     /// The next cycle, from `now` on, in which anything happens.
