@@ -131,7 +131,7 @@ fn write_part(text: &mut String, kernel: &Kernels<'_>, number: usize, part: &Par
     let _ = writeln!(
         text,
         "}}\n\nextern \"C\" __global__ void {name}(Work work{channels}) {{{line}\n    \
-         if (!has_work(work)) return;\n    const unsigned cilk_element = deq(work);\n    {name}_part(work, cilk_element{passed});\n    \
-         tfree(work, cilk_element);\n}}"
+         if (!has_work(work)) return;\n    const unsigned cilk_element = deq(work);\n    \
+         {name}_part(work, cilk_element{passed});\n    tfree(work, cilk_element);\n}}"
     );
 }

@@ -19,7 +19,8 @@ const CLUMSY: u32 = 10;
 const REASON: &str = "\
     Fibonacci's levels take longer here: hundreds of wavefronts reserve elements of one channel at once, and each \
     reservation brings the line to another compute unit. So the same 47 starts are a smaller share of the time. \
-    The work of a start is fitted to Fibonacci with the simple core, its packet's time is measured on AMD's APU of 2014";
+    The work of a start is fitted to Fibonacci with the simple core; its packet's time was measured on AMD's APU of \
+    2014";
 
 fn on(run: Run, core: &'static str) -> Run {
     run.set("aggregator.core", core)
