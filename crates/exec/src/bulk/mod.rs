@@ -1,8 +1,7 @@
 //! Bulk copies, which the copy engine of an SM makes for a thread: boxes of tensors, or bytes that lie together.
 //!
 //! A [`Job`] gives its bytes out as accesses of up to a warp's lanes, one 16-byte piece (or less) each. Whoever runs it
-//! makes these accesses as those of warps: the functional machine at once ([`Job::run`]), the timed one through the
-//! memory system.
+//! makes these accesses as those of warps: the functional machine at once, the timed one through the memory system.
 
 pub mod map;
 
