@@ -123,7 +123,7 @@ pub struct Wgmma {
     pub a: MatrixTy,
     pub b: MatrixTy,
     pub d: MatrixTy,
-    /// A is in shared memory, too, and src[0] its descriptor. Otherwise it is in four registers.
+    /// A is in shared memory, too, and `src[0]` its descriptor. Otherwise it is in four registers.
     pub a_shared: bool,
     /// Neighbours in shared memory are along M or N and not along K.
     pub a_transposed: bool,
