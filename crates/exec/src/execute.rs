@@ -1,14 +1,14 @@
 //! What one instruction does to a warp, its CTA and memory.
 
 mod bulk;
+mod calls;
 mod clusters;
+mod special;
 
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
-use warploom_isa::{
-    BarMode, Dst, FrameCopy, Guard, Inst, Kernel, LinkedCallee, MbarrierOp, Op, Operand, Pc, Space, Special,
-};
+use warploom_isa::{BarMode, Dst, Guard, Inst, Kernel, MbarrierOp, Op, Operand, Pc, Space, Special};
 
 use crate::fault::FaultKind;
 use crate::kit::lane_mask::LaneMask;
@@ -24,20 +24,17 @@ use crate::memory::address::Addresses;
 use crate::memory::reach::{Bad, Reach};
 use crate::memory::shared::Shared;
 use crate::memory::store::Global;
-use crate::occupancy::LocalLimit;
 use crate::output::Output;
 use crate::sync::barrier::{Arrival, Barriers, Release, Waiter};
 use crate::sync::cluster::{AsyncBytes, Membership, Remote};
 use crate::sync::vote::{BadMask, PTX_WARP, Team};
 use crate::sync::{mbarrier, vote};
 use crate::warp::Warp;
-use crate::warp::control::{Activation, Caller, Control, Entry, Group, Wait};
+use crate::warp::control::{Activation, Control, Group, Wait};
 
+use calls::copy_local;
 pub use clusters::end_cluster_phase;
-use clusters::{check_remote_mbarrier, cluster_special, map_to_rank};
-
-/// Bytes of stack that every call takes besides frames and saved registers: the return address.
-const CALL_BYTES: u64 = 16;
+use clusters::{check_remote_mbarrier, map_to_rank};
 
 /// A resident CTA without its warps.
 #[derive(Debug)]
@@ -353,77 +350,6 @@ impl Execution<'_> {
         Ok(Next::Go)
     }
 
-    fn nanoseconds(&self) -> u64 {
-        (self.clock as u128 * 1000 / self.launch.chip.clock.core_mhz as u128) as u64
-    }
-
-    fn special<const N: usize>(
-        &self,
-        cta: &Cta,
-        warp: &mut Warp<N>,
-        activation: &Activation,
-        inst: &Inst,
-        special: Special,
-        mask: LaneMask,
-    ) {
-        let shape = &self.launch.shape;
-        let lane_id = |lane: usize| (lane % PTX_WARP) as u32;
-        let from_lane = |f: &dyn Fn(usize) -> u32| std::array::from_fn::<u32, N, _>(f);
-        let halves = (N / PTX_WARP) as u32;
-        let threads = shape.block.iter().product::<u32>();
-        let wide = |value: u64| [value; N];
-        if special.is_wide() {
-            let value = match special {
-                Special::GridId => self.launch.grid_id,
-                Special::Clock64 => self.clock,
-                Special::GlobalTimer => self.nanoseconds(),
-                _ => 0,
-            };
-            warp.registers(activation).write64(inst.dst, &wide(value), mask);
-            return;
-        }
-        let values = match special {
-            Special::TidX => warp.tid[0],
-            Special::TidY => warp.tid[1],
-            Special::TidZ => warp.tid[2],
-            Special::NtidX => [shape.block[0]; N],
-            Special::NtidY => [shape.block[1]; N],
-            Special::NtidZ => [shape.block[2]; N],
-            Special::CtaidX => [cta.id[0]; N],
-            Special::CtaidY => [cta.id[1]; N],
-            Special::CtaidZ => [cta.id[2]; N],
-            Special::NctaidX => [cta.task.as_ref().map_or(shape.grid[0], |task| task.ctas); N],
-            Special::NctaidY => [shape.grid[1]; N],
-            Special::NctaidZ => [shape.grid[2]; N],
-            Special::LaneId => from_lane(&lane_id),
-            Special::WaveLaneId => from_lane(&|lane| lane as u32),
-            Special::WaveLanes => [N as u32; N],
-            Special::WarpId => {
-                let first = warp.id * halves;
-                from_lane(&|lane| first + (lane / PTX_WARP) as u32)
-            }
-            Special::NwarpId => [threads.div_ceil(PTX_WARP as u32); N],
-            Special::SmId => [cta.sm; N],
-            Special::NsmId => [self.launch.chip.sm.count; N],
-            Special::LanemaskEq => from_lane(&|lane| 1 << lane_id(lane)),
-            Special::LanemaskLt => from_lane(&|lane| (1 << lane_id(lane)) - 1),
-            Special::LanemaskLe => from_lane(&|lane| (2u32 << lane_id(lane)).wrapping_sub(1)),
-            Special::LanemaskGe => from_lane(&|lane| u32::MAX << lane_id(lane)),
-            Special::LanemaskGt => from_lane(&|lane| !(2u32 << lane_id(lane)).wrapping_sub(1)),
-            Special::Clock => [self.clock as u32; N],
-            Special::ClockHi => [(self.clock >> 32) as u32; N],
-            Special::GlobalTimerLo => [self.nanoseconds() as u32; N],
-            Special::GlobalTimerHi => [(self.nanoseconds() >> 32) as u32; N],
-            Special::DynamicSmemSize => [shape.dynamic_shared_bytes; N],
-            Special::TotalSmemSize => [self.launch.occupancy.shared_bytes; N],
-            Special::WorkspaceHi => [(self.launch.workspace >> 32) as u32; N],
-            Special::WorkspaceLo => [self.launch.workspace as u32; N],
-            Special::Zero => [0; N],
-            special => [cluster_special(&self.launch.shape, cta.id, special); N],
-        };
-        warp.registers(activation).write32(inst.dst, &values, mask);
-    }
-
     /// Votes, shuffles and the like. Independent threads wait until all named lanes have arrived.
     fn communicate<const N: usize>(
         &mut self,
@@ -587,69 +513,6 @@ impl Execution<'_> {
         }
         Ok(())
     }
-
-    fn call<const N: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        activation: &Activation,
-        inst: &Inst,
-        path: Group,
-        mask: LaneMask,
-    ) -> Result<(), Bad> {
-        let kernel = self.launch.kernel;
-        let Operand::Imm(site) = inst.src[0] else { unreachable!("a call names its site") };
-        let call = &kernel.calls[site as usize];
-        let mut targets: SmallVec<[(u32, LaneMask); 4]> = SmallVec::new();
-        match call.callee {
-            LinkedCallee::Direct(function) => targets.push((function, mask)),
-            LinkedCallee::Indirect(operand) => {
-                let wide = kernel.address_bits == 64;
-                let handles = read_address(&warp.registers(activation), operand, &kernel.imms, wide);
-                for lane in mask.lanes() {
-                    let function = function_of(kernel, handles[lane])
-                        .ok_or(Bad { lane, kind: FaultKind::BadFunctionPointer(handles[lane]) })?;
-                    match targets.iter_mut().find(|(known, _)| *known == function) {
-                        Some((_, lanes)) => *lanes |= LaneMask::of(lane),
-                        None => targets.push((function, LaneMask::of(lane))),
-                    }
-                }
-            }
-        }
-        let caller = &kernel.functions[activation.function as usize];
-        let frame = activation.frame + caller.frame_bytes;
-        let depth = activation.depth + 1;
-        let mut entries: SmallVec<[Entry; 4]> = SmallVec::new();
-        for (function, lanes) in targets {
-            let callee = &kernel.functions[function as usize];
-            let new = Activation {
-                function,
-                registers: activation.registers + caller.registers,
-                predicates: activation.predicates + caller.predicates,
-                frame,
-                depth,
-                caller: Some(Caller { site, frame: activation.frame, resume: Pc(path.pc.0 + 1) }),
-            };
-            // The callers' registers would be saved on the stack.
-            let saved = 4 * new.registers as u64 + CALL_BYTES * depth as u64;
-            let needed = frame as u64 + callee.frame_bytes as u64 + saved;
-            let LocalLimit { bytes: limit, shared_by } = self.launch.local_limit;
-            if needed > limit as u64 {
-                let kind = match shared_by {
-                    None => FaultKind::StackOverflow { needed, limit },
-                    Some(threads) => FaultKind::StacksOverflow { needed, limit, depth, threads },
-                };
-                return Err(Bad { lane: lanes.lowest(), kind });
-            }
-            warp.make_room(kernel, &new);
-            warp.mark_local(lanes, |_| u64::from(frame), callee.frame_bytes, false);
-            for &FrameCopy { caller, callee, bytes } in &call.args {
-                copy_local(warp, activation.frame + caller, frame + callee, bytes, lanes);
-            }
-            entries.push(Entry { start: callee.start, mask: lanes, activation: new });
-        }
-        warp.control.call(&entries);
-        Ok(())
-    }
 }
 
 fn bad_mask(bad: BadMask) -> Bad {
@@ -741,12 +604,6 @@ fn release_warps<const N: usize>(launch: &Launch<'_>, cta: &Cta, warps: &mut [Wa
     }
 }
 
-fn function_of(kernel: &Kernel, handle: u64) -> Option<u32> {
-    let offset = handle.checked_sub(kernel.windows.functions)?;
-    let id = (offset % 16 == 0).then_some(offset / 16)?;
-    kernel.functions.iter().position(|f| f.id.0 as u64 == id).map(|at| at as u32)
-}
-
 pub(super) fn read_address<const N: usize>(
     registers: &Registers<'_, N>,
     operand: Operand,
@@ -769,30 +626,5 @@ fn map_address<const N: usize>(
         registers.write64(inst.dst, &addresses, mask);
     } else {
         registers.write32(inst.dst, &addresses.map(|a| a as u32), mask);
-    }
-}
-
-/// Copies bytes within local memory, in the lanes of `mask`.
-fn copy_local<const N: usize>(warp: &mut Warp<N>, from: u32, to: u32, bytes: u32, mask: LaneMask) {
-    warp.copy_local_marks(mask, from, to, bytes);
-    let mut done = 0;
-    while done < bytes {
-        let (source, target) = (from + done, to + done);
-        if source % 4 == 0 && target % 4 == 0 && bytes - done >= 4 {
-            let word = *warp.local_word(source as usize / 4);
-            let stored = warp.local_word_mut(target as usize / 4);
-            for lane in mask.lanes() {
-                stored[lane] = word[lane];
-            }
-            done += 4;
-        } else {
-            for lane in mask.lanes() {
-                let byte = warp.local_byte(source, lane) as u32;
-                let stored = &mut warp.local_word_mut(target as usize / 4)[lane];
-                let shift = 8 * (target % 4);
-                *stored = *stored & !(0xff << shift) | byte << shift;
-            }
-            done += 1;
-        }
     }
 }

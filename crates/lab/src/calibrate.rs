@@ -74,7 +74,8 @@ const PAIRS: &[Pair] = &[
     adds("units.fence_after_access_cycles", "fence/gpu", 1.0),
     scales("atomic.word_cycles", "all/cas-one"),
     scales("atomic.pass_cycles", "all/cas-line"),
-    scales("atomic.request_cycles", "all/cas-1024"),
+    // Some slice has five of the 64 words.
+    scales("atomic.request_cycles", "all/exch-64"),
     scales("atomic.add_cycles", "all/add-warp"),
     adds("atomic.silent_cycles", "global/red-one", 1.0),
 ];

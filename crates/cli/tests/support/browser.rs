@@ -57,7 +57,6 @@ impl Browser {
         browser.call("Runtime.enable", json!({}));
         browser.call("Page.enable", json!({}));
         // Not by the clock: other programs may have the processor.
-        browser.call("Performance.enable", json!({ "timeDomain": "threadTicks" }));
         Some(browser)
     }
 
@@ -116,12 +115,20 @@ impl Browser {
         }
     }
 
-    /// Processor time that the page's thread has spent in scripts.
-    pub(crate) fn script_seconds(&mut self) -> f64 {
-        let all = self.call("Performance.getMetrics", json!({}));
-        let script =
-            all["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == "ScriptDuration");
-        script.unwrap()["value"].as_f64().unwrap()
+    /// Counts how often each block of a page's scripts is executed. The page is opened after this.
+    pub(crate) fn count_blocks(&mut self) {
+        self.call("Profiler.enable", json!({}));
+        self.call("Profiler.startPreciseCoverage", json!({ "callCount": true, "detailed": true }));
+    }
+
+    /// Blocks of the page's scripts executed since the last call: work in a measure that no busy machine changes.
+    pub(crate) fn blocks(&mut self) -> u64 {
+        let coverage = self.call("Profiler.takePreciseCoverage", json!({}));
+        let scripts = coverage["result"].as_array().unwrap().iter();
+        let of_page = scripts.filter(|script| script["url"].as_str().unwrap().starts_with("file://"));
+        let functions = of_page.flat_map(|script| script["functions"].as_array().unwrap());
+        let ranges = functions.flat_map(|function| function["ranges"].as_array().unwrap());
+        ranges.map(|range| range["count"].as_u64().unwrap()).sum()
     }
 
     /// The colours of the window's pixels that differ: a blank page has few.

@@ -3,7 +3,7 @@
 use isa::{Access, AtomOp, Cache, Dst, Op, Operand, Order, Scope, Space, Ty, Width};
 use warploom_isa as isa;
 
-use super::address::{Place, place_or_generic};
+use super::address::{Address, Place, place_or_generic};
 use super::async_copy;
 use super::memory::{SCOPES, elements, hints, operands_and_policy};
 use super::opcode::Opcode;
@@ -22,12 +22,21 @@ const OPS: &[(&str, AtomOp)] = &[
     ("cas", AtomOp::Cas),
 ];
 
+/// Those that need no result: all but the last two.
+pub(super) const REDUCTIONS: &[(&str, AtomOp)] = OPS.split_at(OPS.len() - 2).0;
+
 const ORDERS: &[(&str, Order)] = &[
     ("relaxed", Order::Relaxed),
     ("acquire", Order::Acquire),
     ("release", Order::Release),
     ("acq_rel", Order::AcqRel),
 ];
+
+/// One element at an address.
+fn access_of(address: &Address, ty: Ty, order: Order, scope: Scope) -> Access {
+    let wide_address = address.is_wide();
+    Access { space: address.space, ty, count: 1, order, scope, cache: Cache::All, wide_address }
+}
 
 /// The types that an operation accepts.
 fn types(op: AtomOp) -> &'static [Ty] {
@@ -62,7 +71,7 @@ fn atomic(b: &mut Builder<'_>, oc: &mut Opcode<'_>, returns: bool) -> Result {
         if returns { ORDERS } else { &[("relaxed", Order::Relaxed), ("release", Order::Release)] };
     let order = oc.pick(orders).unwrap_or(Order::Relaxed);
     let scope = oc.pick(SCOPES).unwrap_or(Scope::Gpu);
-    let op = oc.need(if returns { OPS } else { &OPS[..8] })?;
+    let op = oc.need(if returns { OPS } else { REDUCTIONS })?;
     let policy = hints(oc);
     if let Some(count) = oc.pick(&[("v2", 2), ("v4", 4), ("v8", 8)]) {
         return vector(b, oc, returns, (place, order, scope), (op, count), policy);
@@ -79,15 +88,7 @@ fn atomic(b: &mut Builder<'_>, oc: &mut Opcode<'_>, returns: bool) -> Result {
     if !matches!(address.space, Space::Generic | Space::Global | Space::Shared) {
         return Err(b.at(&operands[first], "atomics work on global, shared and generic addresses"));
     }
-    let access = Access {
-        space: address.space,
-        ty,
-        count: 1,
-        order,
-        scope,
-        cache: Cache::All,
-        wide_address: address.is_wide(),
-    };
+    let access = access_of(&address, ty, order, scope);
     let value = b.src(&operands[first + 1], ty)?;
     let swap = match operands.get(first + 2) {
         Some(op) => b.src(op, ty)?,
@@ -125,15 +126,7 @@ fn vector(
     let operands = operands_and_policy(b, oc, first + 2, policy)?;
     let address = b.address(&operands[first], place)?;
     let Operand::Imm(offset) = address.offset else { unreachable!("offsets are immediates") };
-    let access = Access {
-        space: address.space,
-        ty,
-        count: 1,
-        order,
-        scope,
-        cache: Cache::All,
-        wide_address: address.is_wide(),
-    };
+    let access = access_of(&address, ty, order, scope);
     let mut values = Vec::with_capacity(count.into());
     for part in elements(b, &operands[first + 1], count)? {
         values.push(b.src(part, ty)?);

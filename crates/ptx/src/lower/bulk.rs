@@ -4,23 +4,13 @@ use isa::{Access, AtomOp, Bulk, BulkWay, Dst, Op, Operand, Order, Part, Space, S
 use warploom_isa as isa;
 
 use super::address::{Place, extend, place};
+use super::atomic::REDUCTIONS;
 use super::memory::hints;
 use super::opcode::Opcode;
 use super::{Builder, Result};
 use crate::resolved::{self, OperandKind};
 
 const DIMENSIONS: &[(&str, u8)] = &[("1d", 1), ("2d", 2), ("3d", 3), ("4d", 4), ("5d", 5)];
-
-const REDUCTIONS: &[(&str, AtomOp)] = &[
-    ("add", AtomOp::Add),
-    ("min", AtomOp::Min),
-    ("max", AtomOp::Max),
-    ("and", AtomOp::And),
-    ("or", AtomOp::Or),
-    ("xor", AtomOp::Xor),
-    ("inc", AtomOp::Inc),
-    ("dec", AtomOp::Dec),
-];
 
 /// Words that name what is not modelled.
 const UNMODELLED: &[&str] = &[
