@@ -4,6 +4,7 @@
 //! is at hand (`Global::Now`); otherwise the memory system moves them later, with the functions of `serve.rs`.
 //! [`WarpAccess::finish`] writes registers, or shared memory for a copy.
 
+use multiversion::multiversion;
 use warploom_isa::{Access, AtomOp, Dst, Inst, Kernel, Op, Pc, Space, Ty};
 
 use crate::fault::{AccessKind, FaultKind};
@@ -158,8 +159,8 @@ impl<const N: usize> WarpAccess<N> {
     /// Checks the addresses and does all that need not wait for global memory.
     pub fn begin(&mut self, reach: &mut Reach<'_>, warp: &mut Warp<N>, inst: &Inst) -> Result<(), Bad> {
         match inst.op {
-            Op::Ld { access, .. } => self.begin_load(reach, warp, inst, access),
-            Op::St(access) => self.begin_store(reach, warp, inst, access),
+            Op::Ld { access, .. } => load(self, reach, warp, inst, access),
+            Op::St(access) => store(self, reach, warp, inst, access),
             Op::Atom(op, access) => self.begin_atomic(reach, warp, inst, op, access),
             Op::LdLock(access) => self.begin_lock(reach, warp, inst, access),
             Op::StUnlock(access) => self.begin_unlock(reach, warp, inst, access),
@@ -182,17 +183,6 @@ impl<const N: usize> WarpAccess<N> {
             Addresses::read(kernel, warp, &self.activation, inst, access.wide_address, self.mask);
     }
 
-    fn begin_load(
-        &mut self,
-        reach: &mut Reach<'_>,
-        warp: &mut Warp<N>,
-        inst: &Inst,
-        access: Access,
-    ) -> Result<(), Bad> {
-        self.aim(reach.kernel, warp, inst, access);
-        self.load_from(reach, warp, access)
-    }
-
     /// A load whose addresses are known.
     #[inline(always)]
     pub(super) fn load_from(
@@ -212,17 +202,6 @@ impl<const N: usize> WarpAccess<N> {
                 reach.gather(warp, piece, rows.data_mut(bytes));
             }
         })
-    }
-
-    fn begin_store(
-        &mut self,
-        reach: &mut Reach<'_>,
-        warp: &mut Warp<N>,
-        inst: &Inst,
-        access: Access,
-    ) -> Result<(), Bad> {
-        self.aim(reach.kernel, warp, inst, access);
-        self.store_to(reach, warp, inst, access)
     }
 
     /// A store whose addresses are known.
@@ -466,4 +445,35 @@ impl<const N: usize> WarpAccess<N> {
         let lane = self.unwritten.lowest();
         (lane, self.addresses.at(lane), self.wanted_bytes(lane))
     }
+}
+
+/// Begins a load. Loads and stores are frequent, and most of what they compute are 32 addresses, so they are compiled
+/// for several vector instruction sets, as lane arithmetic is.
+#[multiversion(targets(
+    "x86_64+avx+avx2+bmi1+bmi2+f16c+fma+lzcnt+movbe+popcnt+sse3+sse4.1+sse4.2+ssse3+xsave",
+))]
+fn load<const N: usize>(
+    this: &mut WarpAccess<N>,
+    reach: &mut Reach<'_>,
+    warp: &mut Warp<N>,
+    inst: &Inst,
+    access: Access,
+) -> Result<(), Bad> {
+    this.aim(reach.kernel, warp, inst, access);
+    this.load_from(reach, warp, access)
+}
+
+/// Begins a store.
+#[multiversion(targets(
+    "x86_64+avx+avx2+bmi1+bmi2+f16c+fma+lzcnt+movbe+popcnt+sse3+sse4.1+sse4.2+ssse3+xsave",
+))]
+fn store<const N: usize>(
+    this: &mut WarpAccess<N>,
+    reach: &mut Reach<'_>,
+    warp: &mut Warp<N>,
+    inst: &Inst,
+    access: Access,
+) -> Result<(), Bad> {
+    this.aim(reach.kernel, warp, inst, access);
+    this.store_to(reach, warp, inst, access)
 }

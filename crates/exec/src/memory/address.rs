@@ -21,7 +21,7 @@ pub enum Addresses<const N: usize> {
 
 impl<const N: usize> Addresses<N> {
     /// Recognises the pattern of an access in which the lanes of `mask` take part.
-    #[inline]
+    #[inline(always)]
     pub fn of(lanes: [u64; N], mask: LaneMask) -> Self {
         // Lanes that take no part hold anything, so only full warps are looked at.
         if mask.count() as usize != N {
@@ -29,9 +29,10 @@ impl<const N: usize> Addresses<N> {
         }
         let first = lanes[0];
         let step = lanes[1].wrapping_sub(first);
+        // From lane to lane: a product for each lane would cost the host three times as much.
         let mut off = 0u64;
-        for (lane, address) in lanes.iter().enumerate() {
-            off |= address ^ first.wrapping_add(step.wrapping_mul(lane as u64));
+        for lane in 1..N {
+            off |= lanes[lane].wrapping_sub(lanes[lane - 1]) ^ step;
         }
         if off != 0 {
             Addresses::Lanes(lanes)
@@ -45,6 +46,7 @@ impl<const N: usize> Addresses<N> {
     }
 
     /// The addresses of an instruction: base operand plus byte offset, in every lane of `mask`.
+    #[inline(always)]
     pub fn read(
         kernel: &Kernel,
         warp: &mut Warp<N>,
@@ -127,7 +129,7 @@ impl<const N: usize> Addresses<N> {
     }
 
     /// Whether every address of `mask` is a multiple of `bytes`, a power of two.
-    #[inline]
+    #[inline(always)]
     pub fn aligned(&self, mask: LaneMask, bytes: u64) -> bool {
         let bits = bytes - 1;
         match self {
@@ -142,7 +144,7 @@ impl<const N: usize> Addresses<N> {
     }
 
     /// The lanes of `mask` whose address lies in `start .. start + room` (`room` may be 0).
-    #[inline]
+    #[inline(always)]
     pub fn within(&self, mask: LaneMask, start: u64, room: u64) -> LaneMask {
         let inside = |address: u64| address.wrapping_sub(start) < room;
         match self {

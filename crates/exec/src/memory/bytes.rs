@@ -1,5 +1,6 @@
 //! Moves words between rows and memory, once an access is checked.
 
+use multiversion::multiversion;
 use warploom_isa::{AtomOp, Space, Ty};
 
 use crate::kit::lane_mask::LaneMask;
@@ -94,7 +95,37 @@ fn put(data: &mut [u8], at: usize, bytes: u32, value: u32) {
     }
 }
 
+/// Lanes in a row that mostly read words side by side, or one word, even if not the whole warp does: blocks of threads
+/// have sides of 8 or 16.
+const RUN: usize = 8;
+
+/// How the words of [`RUN`] lanes lie.
+enum Run {
+    Same,
+    Consecutive,
+    Scattered,
+}
+
+impl Run {
+    #[inline(always)]
+    fn of(addresses: &[u64; RUN]) -> Run {
+        let (mut differ, mut gaps) = (0, 0);
+        for (lane, address) in addresses.iter().enumerate() {
+            differ |= address ^ addresses[0];
+            gaps |= address ^ addresses[0].wrapping_add(4 * lane as u64);
+        }
+        match (differ, gaps) {
+            (0, _) => Run::Same,
+            (_, 0) => Run::Consecutive,
+            _ => Run::Scattered,
+        }
+    }
+}
+
 /// Lanes read memory into rows.
+#[multiversion(targets(
+    "x86_64+avx+avx2+bmi1+bmi2+f16c+fma+lzcnt+movbe+popcnt+sse3+sse4.1+sse4.2+ssse3+xsave",
+))]
 pub fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
     match *piece.addresses {
         Addresses::Uniform(address) => {
@@ -112,8 +143,23 @@ pub fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut
         Addresses::Lanes(ref addresses) if piece.bytes == 4 && piece.is_full() => {
             // Words are aligned, in memory and in its pieces.
             let words = data.as_chunks::<4>().0;
-            for (value, address) in rows[0].iter_mut().zip(addresses) {
-                *value = u32::from_le_bytes(words[(address - piece.base) as usize / 4]);
+            let at = |address: u64| (address - piece.base) as usize / 4;
+            let runs = addresses.as_chunks::<RUN>().0;
+            for (values, addresses) in rows[0].as_chunks_mut::<RUN>().0.iter_mut().zip(runs) {
+                let first = at(addresses[0]);
+                match Run::of(addresses) {
+                    Run::Same => *values = [u32::from_le_bytes(words[first]); RUN],
+                    Run::Consecutive => {
+                        for (value, word) in values.iter_mut().zip(&words[first..first + RUN]) {
+                            *value = u32::from_le_bytes(*word);
+                        }
+                    }
+                    Run::Scattered => {
+                        for (value, &address) in values.iter_mut().zip(addresses) {
+                            *value = u32::from_le_bytes(words[at(address)]);
+                        }
+                    }
+                }
             }
         }
         _ => {
@@ -127,6 +173,9 @@ pub fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut
 }
 
 /// Lanes write rows to memory. Of several lanes that write one place, the highest one's value stays.
+#[multiversion(targets(
+    "x86_64+avx+avx2+bmi1+bmi2+f16c+fma+lzcnt+movbe+popcnt+sse3+sse4.1+sse4.2+ssse3+xsave",
+))]
 pub fn scatter_flat<const N: usize>(data: &mut [u8], piece: &Piece<'_, N>, rows: &[[u32; N]]) {
     match *piece.addresses {
         Addresses::Stride { first, step: 4 } if piece.bytes == 4 && piece.is_full() => {

@@ -93,7 +93,7 @@ impl Reach<'_> {
     }
 
     /// Checks alignment and bounds, and calls `f` with each group of lanes that lie in one piece of memory.
-    #[inline]
+    #[inline(always)]
     pub fn each_space<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
