@@ -1,4 +1,5 @@
-// Graphs: work of two streams captured into one, launched several times with new values; and a graph made node by node.
+// Graphs: work of two streams captured into one, launched several times with new values; a graph made node by node;
+// memory that a graph allocates and frees.
 #include "check.h"
 
 __global__ void scale(float *x, float by, int n) {
@@ -92,6 +93,31 @@ static int by_hand(int n, float *host, float *x) {
     return host[n - 1] == 7 ? 0 : 8;
 }
 
+static int own_memory(int n, float *host) {
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    float *x, *y;
+    int ctas = (n + 127) / 128;
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(cudaMallocAsync(&x, n * sizeof(float), stream));
+    CHECK(cudaMallocAsync(&y, n * sizeof(float), stream));
+    CHECK(cudaMemcpyAsync(x, host, n * sizeof(float), cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemsetAsync(y, 0, n * sizeof(float), stream));
+    add<<<ctas, 128, 0, stream>>>(y, x, n);
+    CHECK(cudaFreeAsync(x, stream));
+    scale<<<ctas, 128, 0, stream>>>(y, 2, n);
+    CHECK(cudaMemcpyAsync(host, y, n * sizeof(float), cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaFreeAsync(y, stream));
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int i = 0; i < n; i++) host[i] = 1;
+    for (int turn = 0; turn < 3; turn++) CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    return host[0] == 8 && host[n - 1] == 8 ? 0 : 9;
+}
+
 int main() {
     int n = 1000;
     float *host, *x, *y;
@@ -100,6 +126,7 @@ int main() {
     CHECK(cudaMalloc(&y, n * sizeof(float)));
     int wrong = captured(n, host, x, y);
     if (!wrong) wrong = by_hand(n, host, x);
+    if (!wrong) wrong = own_memory(n, host);
     if (wrong) printf("wrong: %d\n", wrong);
     return wrong ? wrong : passed();
 }

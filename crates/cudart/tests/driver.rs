@@ -72,6 +72,13 @@ fn a_fault_spoils_the_context() {
 }
 
 #[test]
+fn graphs_have_memory_of_their_own() {
+    let (out, err, code) = run("graph");
+    assert_eq!((out.as_str(), code), ("passed\n", Some(0)), "{err}");
+    assert!(err.contains("memory of a graph that is not allocated"), "{err}");
+}
+
+#[test]
 fn machine_code_is_refused_by_name() {
     let (out, err, code) = run("cubin");
     assert_eq!((out.as_str(), code), ("refused\n", Some(0)), "{err}");

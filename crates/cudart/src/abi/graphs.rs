@@ -163,6 +163,23 @@ pub(super) unsafe fn host_work(parameters: *const HostParams) -> Result<Work> {
     Ok(Work::Host { function: function as usize, data: all.data as usize })
 }
 
+/// `cudaMemAllocNodeParams`, and the driver's. What pools are like, and who may access them, makes no difference here.
+#[repr(C)]
+pub(super) struct MallocParams {
+    pool: [u64; 11],
+    access: *const c_void,
+    access_count: usize,
+    bytes: usize,
+    address: Handle,
+}
+
+pub(super) unsafe fn malloc_work(process: &mut Process, parameters: *mut MallocParams) -> Result<Work> {
+    let all = unsafe { parameters.as_mut() }.ok_or(CudaError::INVALID_VALUE)?;
+    let address = process.open()?.malloc_for_graph(all.bytes as u64)?;
+    all.address = address as Handle;
+    Ok(Work::Malloc { address })
+}
+
 /// Functions that add a node of a kind.
 macro_rules! nodes {
     ($($name:ident($($arg:ident: $ty:ty),*) $process:ident => $work:expr;)*) => {$(
@@ -186,6 +203,8 @@ nodes! {
     cudaGraphAddKernelNode(parameters: *const KernelParams) process => kernel_work(process, parameters);
     cudaGraphAddMemsetNode(parameters: *const FillParams) _process => fill_work(parameters);
     cudaGraphAddHostNode(parameters: *const HostParams) _process => host_work(parameters);
+    cudaGraphAddMemAllocNode(parameters: *mut MallocParams) process => malloc_work(process, parameters);
+    cudaGraphAddMemFreeNode(pointer: Handle) _process => Ok(Work::Free { address: pointer as u64 });
     cudaGraphAddEmptyNode() _process => Ok(Work::Empty);
     cudaGraphAddChildGraphNode(child: Handle) process => process.graphs.as_child(child as u64);
     cudaGraphAddEventRecordNode(event: Handle) _process => Ok(Work::Record { event: event as u64 });
@@ -205,6 +224,31 @@ unsafe extern "C" fn cudaGraphAddMemcpyNode(
     parameters: *const Copy3D,
 ) -> i32 {
     unsafe { Spot { place, graph, after, count }.add(|_| super::copies::copy_work(parameters)) }
+}
+
+/// Numbers of the bytes that a program has from graphs' nodes, and of those that are kept for them; the highest of each,
+/// which are not kept apart from the present ones, follow them.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn cudaDeviceGetGraphMemAttribute(
+    _device: c_int,
+    attribute: c_int,
+    place: *mut c_void,
+) -> i32 {
+    call(|process| {
+        let [used, kept] = process.open()?.graph_bytes();
+        let value = match attribute {
+            0 | 1 => used,
+            2 | 3 => kept,
+            _ => return Err(CudaError::INVALID_VALUE),
+        };
+        unsafe { put(place.cast::<u64>(), value) }
+    })
+}
+
+/// What is kept for graphs stays: their nodes have its addresses.
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn cudaDeviceGraphMemTrim(_device: c_int) -> i32 {
+    call(|_| Ok(()))
 }
 
 /// The number of dependencies is the last parameter; CUDA 13 has one for their data in front of it.
@@ -365,6 +409,8 @@ unsafe fn run(nodes: &[Node], stream: Handle) -> i32 {
             Work::Record { event } => call(|process| process.open()?.streams.record(*event, stream as u64)),
             Work::Wait { event } => call(|process| process.open()?.streams.wait_event(stream as u64, *event)),
             Work::Child { nodes } => unsafe { run(nodes, stream) },
+            Work::Malloc { address } => call(|process| process.open()?.begin_graph_memory(*address)),
+            Work::Free { address } => call(|process| process.open()?.free(*address)),
             Work::Empty => 0,
         };
         if code != 0 {

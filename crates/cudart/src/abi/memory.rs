@@ -6,6 +6,7 @@ use super::copies::{PitchedPointer, Volume};
 use super::{Handle, call, call_and_wait, put, put_pointer};
 use crate::abi::host::SharedRange;
 use crate::core::error::CudaError;
+use crate::core::graphs::Work;
 use crate::core::memory::Kind;
 
 #[unsafe(no_mangle)]
@@ -17,8 +18,16 @@ pub(super) unsafe extern "C" fn cudaMalloc(place: *mut Handle, bytes: usize) -> 
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn cudaMallocAsync(place: *mut Handle, bytes: usize, _stream: Handle) -> i32 {
-    unsafe { cudaMalloc(place, bytes) }
+pub(super) unsafe extern "C" fn cudaMallocAsync(place: *mut Handle, bytes: usize, stream: Handle) -> i32 {
+    call(|process| {
+        if !process.graphs.is_captured(stream as u64) {
+            let address = process.open()?.malloc(bytes as u64)?;
+            return unsafe { put_pointer(place, address) };
+        }
+        let address = process.open()?.malloc_for_graph(bytes as u64)?;
+        process.graphs.record(stream as u64, Work::Malloc { address })?;
+        unsafe { put_pointer(place, address) }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -130,8 +139,14 @@ pub(super) extern "C" fn cudaFree(pointer: Handle) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn cudaFreeAsync(pointer: Handle, _stream: Handle) -> i32 {
-    call(|process| process.open()?.free(pointer as u64))
+pub(super) extern "C" fn cudaFreeAsync(pointer: Handle, stream: Handle) -> i32 {
+    call(|process| {
+        let address = pointer as u64;
+        match process.captured(stream as u64, || Work::Free { address }) {
+            Some(recorded) => recorded,
+            None => process.open()?.free(address),
+        }
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -43,6 +43,13 @@ pub(crate) enum Work {
     Child {
         nodes: Vec<Node>,
     },
+    /// Memory that has had its address since the node was made.
+    Malloc {
+        address: u64,
+    },
+    Free {
+        address: u64,
+    },
     Empty,
 }
 
@@ -58,6 +65,8 @@ impl Work {
             Work::Empty => 5,
             Work::Wait { .. } => 6,
             Work::Record { .. } => 7,
+            Work::Malloc { .. } => 10,
+            Work::Free { .. } => 11,
         }
     }
 }

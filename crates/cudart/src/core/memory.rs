@@ -21,6 +21,8 @@ const PAGE: usize = 4096;
 pub(crate) struct Memory {
     /// Of `cudaMalloc` and its kin: address and bytes.
     allocations: BTreeMap<u64, u64>,
+    /// Of these, memory of graphs' nodes, and whether the program has it now. It keeps its place for the next launch.
+    of_graphs: BTreeMap<u64, bool>,
     shared: Vec<SharedRange>,
     /// Allocations end at a multiple of it.
     granule: u64,
@@ -81,7 +83,7 @@ pub(crate) fn sides(kind: i32) -> Result<Option<(Side, Side)>> {
 
 impl Memory {
     pub(super) fn new(granule: u64) -> Memory {
-        Memory { allocations: BTreeMap::new(), shared: Vec::new(), granule }
+        Memory { allocations: BTreeMap::new(), of_graphs: BTreeMap::new(), shared: Vec::new(), granule }
     }
 
     /// A managed variable that was just loaded: its first value goes to the host.
@@ -154,6 +156,28 @@ impl Open {
         Ok(address)
     }
 
+    /// Memory that a node of a graph allocates: its address is known before the graph runs.
+    pub(crate) fn malloc_for_graph(&mut self, bytes: u64) -> Result<u64> {
+        let address = self.malloc(bytes)?;
+        self.memory.of_graphs.insert(address, false);
+        Ok(address)
+    }
+
+    /// A graph's node allocates its memory.
+    pub(crate) fn begin_graph_memory(&mut self, address: u64) -> Result {
+        *self.memory.of_graphs.get_mut(&address).ok_or(CudaError::INVALID_VALUE)? = true;
+        Ok(())
+    }
+
+    /// Bytes of graphs' nodes: those that the program has now, and all that are kept for them.
+    pub(crate) fn graph_bytes(&self) -> [u64; 2] {
+        let bytes = |only_used: bool| {
+            let of_graphs = self.memory.of_graphs.iter().filter(|(_, used)| **used || !only_used);
+            of_graphs.filter_map(|(address, _)| self.memory.allocations.get(address)).sum()
+        };
+        [bytes(true), bytes(false)]
+    }
+
     /// Allocates rows. Returns the address and the bytes from row to row.
     pub(crate) fn malloc_pitch(&mut self, width: u64, rows: u64) -> Result<(u64, u64)> {
         let pitch = width.checked_next_multiple_of(PITCH_BYTES).ok_or(CudaError::INVALID_VALUE)?;
@@ -165,6 +189,13 @@ impl Open {
     pub(crate) fn free(&mut self, address: u64) -> Result {
         if address == 0 {
             return Ok(());
+        }
+        if let Some(used) = self.memory.of_graphs.get_mut(&address) {
+            let was_used = std::mem::replace(used, false);
+            return was_used.then_some(()).ok_or_else(|| {
+                complain(format!("a free of {address:#x}, memory of a graph that is not allocated"));
+                CudaError::INVALID_VALUE
+            });
         }
         if self.memory.allocations.remove(&address).is_some() {
             return self.gpu.free(address).map_err(|error| {

@@ -43,6 +43,20 @@ int cuLinkDestroy(Handle state);
 int cuGetErrorName(int code, const char **name);
 int cuGetProcAddress_v2(const char *name, void **place, int version, uint64_t flags, int *status);
 int cuTexRefCreate(void);
+int cuStreamCreate(Handle *stream, unsigned flags);
+int cuStreamBeginCapture_v2(Handle stream, int mode);
+int cuStreamEndCapture(Handle stream, Handle *graph);
+int cuStreamSynchronize(Handle stream);
+int cuMemAllocAsync(Address *address, size_t bytes, Handle stream);
+int cuMemFreeAsync(Address address, Handle stream);
+int cuMemsetD32Async(Address to, unsigned value, size_t count, Handle stream);
+int cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, Handle stream);
+int cuGraphCreate(Handle *graph, unsigned flags);
+int cuGraphAddMemAllocNode(Handle *node, Handle graph, const Handle *after, size_t count, void *parameters);
+int cuGraphAddMemFreeNode(Handle *node, Handle graph, const Handle *after, size_t count, Address address);
+int cuGraphInstantiateWithFlags(Handle *executable, Handle graph, uint64_t flags);
+int cuGraphLaunch(Handle executable, Handle stream);
+int cuDeviceGetGraphMemAttribute(int device, int attribute, void *value);
 
 static const char *name(int code) {
     const char *text = "?";
@@ -104,6 +118,49 @@ static void add(Handle function, int by_buffer) {
     is(cuMemcpyHtoD_v2(dc, c, sizeof c), 1, "a copy to memory that was freed");
 }
 
+/* Memory that a graph allocates and frees: the same at each launch. */
+static void graph_memory(void) {
+    uint32_t found[N];
+    uint64_t used = 1;
+    Address address, kept;
+    Handle stream, graph, executable, nodes[2];
+    OK(cuStreamCreate(&stream, 0));
+    OK(cuStreamBeginCapture_v2(stream, 0));
+    OK(cuMemAllocAsync(&address, sizeof found, stream));
+    OK(cuMemsetD32Async(address, 5, N, stream));
+    OK(cuMemcpyDtoHAsync_v2(found, address, sizeof found, stream));
+    OK(cuMemFreeAsync(address, stream));
+    OK(cuStreamEndCapture(stream, &graph));
+    OK(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    is(cuMemFree_v2(address), 1, "memory of a graph that has not run");
+    for (int turn = 0; turn < 2; turn++) {
+        memset(found, 0, sizeof found);
+        OK(cuGraphLaunch(executable, stream));
+        OK(cuStreamSynchronize(stream));
+        if (found[0] != 5 || found[N - 1] != 5) exit(10);
+    }
+    is(cuMemFree_v2(address), 1, "memory that a graph has freed");
+    /* A graph that leaves its memory to the program, and one that frees it. */
+    struct { uint64_t pool[11]; void *access; size_t count, bytes; Address address; } parameters = {0};
+    parameters.bytes = sizeof found;
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddMemAllocNode(&nodes[0], graph, 0, 0, &parameters));
+    kept = parameters.address;
+    OK(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    OK(cuGraphLaunch(executable, stream));
+    OK(cuMemsetD32_v2(kept, 6, N));
+    OK(cuDeviceGetGraphMemAttribute(0, 0, &used));
+    if (used != sizeof found) exit(11);
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddMemFreeNode(&nodes[1], graph, 0, 0, kept));
+    OK(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    OK(cuGraphLaunch(executable, stream));
+    is(cuGraphLaunch(executable, stream), 1, "a second free");
+    OK(cuDeviceGetGraphMemAttribute(0, 0, &used));
+    if (used != 0) exit(12);
+    printf("passed\n");
+}
+
 int main(int count, char **words) {
     const char *mode = count > 1 ? words[1] : "good";
     int device, value;
@@ -162,6 +219,10 @@ int main(int count, char **words) {
         OK(cuModuleGetGlobal_v2(&address, &bytes, module, "answer"));
         OK(cuMemcpyDtoH_v2(&value, address, bytes));
         printf("%d\n", value);
+        return 0;
+    }
+    if (!strcmp(mode, "graph")) {
+        graph_memory();
         return 0;
     }
     OK(cuModuleLoadData(&module, ptx));

@@ -1,9 +1,9 @@
 //! Graphs by the driver's API.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::{c_int, c_uint, c_void};
 
 use super::super::graphs::{
-    self, FillParams, HostParams, KernelParams, fill_work, host_work, kernel_work, nodes,
+    self, FillParams, HostParams, KernelParams, MallocParams, fill_work, host_work, kernel_work, nodes,
 };
 use super::copies::{Copy3D, copy_work};
 use super::{Handle, forward};
@@ -26,6 +26,14 @@ forward! {
         = graphs::cudaGraphAddEventRecordNode;
     cuGraphAddEventWaitNode(place: *mut Handle, graph: Handle, after: *const Handle, count: usize, event: Handle)
         = graphs::cudaGraphAddEventWaitNode;
+    cuGraphAddMemFreeNode(place: *mut Handle, graph: Handle, after: *const Handle, count: usize, pointer: Handle)
+        = graphs::cudaGraphAddMemFreeNode;
+    cuGraphAddMemAllocNode(
+        place: *mut Handle, graph: Handle, after: *const Handle, count: usize, parameters: *mut MallocParams
+    ) = graphs::cudaGraphAddMemAllocNode;
+    cuDeviceGetGraphMemAttribute(device: c_int, attribute: c_int, place: *mut c_void)
+        = graphs::cudaDeviceGetGraphMemAttribute;
+    cuDeviceGraphMemTrim(device: c_int) = graphs::cudaDeviceGraphMemTrim;
     cuGraphGetNodes(graph: Handle, places: *mut Handle, count: *mut usize) = graphs::cudaGraphGetNodes;
     cuGraphGetRootNodes(graph: Handle, places: *mut Handle, count: *mut usize) = graphs::cudaGraphGetRootNodes;
     cuGraphNodeGetType(node: Handle, place: *mut c_int) = graphs::cudaGraphNodeGetType;
