@@ -202,8 +202,11 @@ pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupa
     }
     let sm = &chip.sm;
     let warps = (threads as u32).div_ceil(sm.warp_lanes);
-    // A compiler for this chip would spill the registers beyond the limit.
-    let registers = kernel.registers.clamp(1, sm.max_registers_per_thread);
+    // A compiler for this chip would spill the registers beyond what a thread can have, or do with fewer if no CTA
+    // could run.
+    let for_one_cta = sm.registers / warps / sm.register_unit * sm.register_unit / sm.warp_lanes;
+    let most = sm.max_registers_per_thread.min(for_one_cta).max(1);
+    let registers = kernel.registers.clamp(1, most);
     let cta_registers = warps as u64 * (registers * sm.warp_lanes).next_multiple_of(sm.register_unit) as u64;
     let cta_shared = (shared as u32).next_multiple_of(sm.shared_unit_bytes);
     let (ctas_per_sm, limited_by) = [

@@ -138,6 +138,17 @@ fn cooperative_launches() {
 }
 
 #[test]
+fn a_kernel_does_with_the_registers_that_let_one_cta_run() {
+    // 32 warps of 32 lanes: two registers per thread, in units of 64.
+    let chip = Chip::load("gtx480", &["sm.registers=2048".to_string()]).unwrap();
+    let mut gpu = Device::sim_with(chip, SimOptions::default());
+    let kernel = gpu.load_ptx(PTX).unwrap().kernel("constants").unwrap();
+    let with = |threads: u32| gpu.occupancy(&kernel, &Launch::grid(1).block(threads)).unwrap();
+    assert_eq!((with(1024).registers, with(1024).ctas_per_sm), (2, 1));
+    assert!(with(32).registers > 2 && with(32).ctas_per_sm > 1);
+}
+
+#[test]
 fn a_model_for_each_launch() {
     let model_of = |device_model, launch_model: Option<SimModel>| {
         let mut gpu = device(device_model);
