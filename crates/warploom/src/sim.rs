@@ -10,7 +10,7 @@ use warploom_sim::sched::NamedPolicy;
 use warploom_sim::texture::Object;
 use warploom_sim::{
     Checks, Chip, Energy, Gpu, L1Stats, LaunchError, LoadedKernel, MakeObserver, ModuleError, Occupancy,
-    Sample, Shape, SmStats, Stats, TimedStats, Timing, Trace, Unlaunchable,
+    OutsideLoads, Sample, Shape, SmStats, Stats, TimedStats, Timing, Trace, Unlaunchable,
 };
 
 use crate::backend::{Backend, LoadedModule};
@@ -19,7 +19,7 @@ use crate::firmware::{FirmwareRun, Task};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
 use crate::report::{
-    BackOff, Counters, Detection, LockWarning, Locks, Model, Race, RaceAccess, Report, SmReport,
+    BackOff, Counters, Detection, LockWarning, Locks, Model, OutsideLoad, Race, RaceAccess, Report, SmReport,
     SpinBranches, UninitialisedRead, theoretical_occupancy,
 };
 
@@ -31,6 +31,8 @@ pub struct SimOptions {
     pub check_uninitialised: bool,
     /// Report accesses that race ([`Report::races`]). The timed model then runs on one host thread.
     pub check_races: bool,
+    /// What loads outside of all allocations do.
+    pub outside_loads: OutsideLoads,
     pub model: SimModel,
     /// Scheduler, BOWS, host threads, samples, profile and trace. Only the timed model uses it.
     pub timing: Timing,
@@ -71,7 +73,11 @@ impl Sim {
             SimModel::Timing => warploom_sim::Model::Timed(options.timing),
             SimModel::Functional => warploom_sim::Model::Functional,
         };
-        let checks = Checks { uninitialised: options.check_uninitialised, races: options.check_races };
+        let checks = Checks {
+            uninitialised: options.check_uninitialised,
+            races: options.check_races,
+            outside_loads: options.outside_loads,
+        };
         let gpu = Gpu::new(chip, checks);
         Sim { gpu, model, timing, workspace: None, trace: None, samples: Vec::new() }
     }
@@ -439,6 +445,11 @@ fn report(
             .lock_warnings
             .into_iter()
             .map(|w| LockWarning { message: w.message, count: w.count })
+            .collect(),
+        outside_loads: stats
+            .outside_loads
+            .into_iter()
+            .map(|load| OutsideLoad { message: load.message, place: load.place, count: load.count })
             .collect(),
         profile: stats.profile,
         ..Report::default()
