@@ -86,6 +86,7 @@ impl Process {
         if let Some(report) = report {
             let ran = Ran { plain: &plain, stream, report, error: result.as_ref().err() };
             open.note(&ran);
+            open.tell_outside_loads(&plain, number, report);
             if ran.error.is_none() {
                 print_findings(&plain, report);
             }
@@ -229,6 +230,21 @@ impl Open {
         });
         if let Err(error) = recorded {
             complain(format!("the JSON file cannot be written: {error}"));
+        }
+    }
+
+    /// Warns of loads outside of allocations, once for each line of a kernel.
+    fn tell_outside_loads(&mut self, plain: &str, number: u64, report: &Report) {
+        for load in &report.outside_loads {
+            let (is_new, is_first) = self.record.tells(plain, &load.place);
+            if is_new {
+                let help =
+                    if is_first { "\n      told once a line; --bounds fault makes it an error" } else { "" };
+                complain(format!(
+                    "{plain}, launch {number}: {}\n      at {}{help}",
+                    load.message, load.place
+                ));
+            }
         }
     }
 
