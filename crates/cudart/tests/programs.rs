@@ -295,3 +295,28 @@ fn loads_just_outside_of_an_allocation() {
     assert_eq!(ran.out, "wait: cudaSuccess, 198 0\n", "{}", ran.err);
     assert!(!ran.err.contains(told), "{}", ran.err);
 }
+
+/// Two kernels that do not fill the chip run side by side; two that do run one after the other. Copies overlap both.
+#[test]
+fn streams_share_the_chip() {
+    let starts = |grid: &str| {
+        let name = format!("streams_{grid}");
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.jsonl"));
+        let _ = std::fs::remove_file(&file);
+        let variables =
+            [("GRID", grid), ("WARPLOOM_JSON", file.to_str().unwrap()), ("WARPLOOM_LINK_GBPS", "0.001")];
+        let ran = mistaken(&name, "streams", &variables);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let moment = |line: &serde_json::Value, key: &str| line[key].as_f64().unwrap();
+        let lines = lines(&file);
+        let end = moment(&lines[0], "start_s") + moment(&lines[0], "seconds");
+        (moment(&lines[0], "start_s"), moment(&lines[1], "start_s"), end, ran.out)
+    };
+    let (first, second, _, out) = starts("4");
+    assert_eq!(first, second);
+    // 400 bytes at 1e6 bytes per second take as long as they would without kernels.
+    assert_eq!(out, "copy: 0.4 ms\n");
+    let (_, second, end, out) = starts("4000");
+    assert!((second - end).abs() < 1e-11, "{second} {end}");
+    assert_eq!(out, "copy: 0.4 ms\n");
+}
