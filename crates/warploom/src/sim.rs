@@ -1,7 +1,7 @@
 //! The simulated chip as a [`Backend`].
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use warploom_sim::Limits;
@@ -471,6 +471,23 @@ fn race(race: warploom_sim::Race) -> Race {
     Race { message, memory: race.memory, offset: race.offset, bytes: race.bytes, accesses, count: race.count }
 }
 
+/// The report of an SM without work. On a large chip, a small launch leaves most SMs alone.
+static IDLE: LazyLock<Arc<SmReport>> =
+    LazyLock::new(|| Arc::new(of_sm(&SmStats::default(), &L1Stats::default())));
+
+fn of_sm(sm: &SmStats, l1: &L1Stats) -> SmReport {
+    SmReport {
+        ctas: sm.ctas,
+        warp_insts: sm.warp_instructions(),
+        thread_insts: sm.thread_instructions,
+        warp_cycles: sm.warp_cycles,
+        stalls: sm.stalls().into_iter().collect(),
+        classes: sm.classes().collect(),
+        l1: l1.named().collect(),
+        stalled_on_aggregator: sm.stalled_on_aggregator,
+    }
+}
+
 /// Fills in what only the timed model knows.
 fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
     let locks = &timed.locks;
@@ -532,21 +549,9 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
     report.coherence = timed.coherence.as_ref().map(|directory| directory.named().collect());
     report.aggregator = timed.aggregator.as_ref().map(|aggregator| aggregator.named().collect());
     report.energy_nj = Some(Energy::of(chip, timed).named().collect());
-    let of_sm = |sm: &SmStats, l1: &L1Stats| SmReport {
-        ctas: sm.ctas,
-        warp_insts: sm.warp_instructions(),
-        thread_insts: sm.thread_instructions,
-        warp_cycles: sm.warp_cycles,
-        stalls: sm.stalls().into_iter().collect(),
-        classes: sm.classes().collect(),
-        l1: l1.named().collect(),
-        stalled_on_aggregator: sm.stalled_on_aggregator,
-    };
-    // On a large chip, a small launch leaves most SMs alone.
     let (no_warps, no_accesses) = (SmStats::default(), L1Stats::default());
-    let idle = Arc::new(of_sm(&no_warps, &no_accesses));
     let of_sms = timed.sms.iter().map(|(sm, l1)| match (sm, l1) {
-        (sm, l1) if *sm == no_warps && *l1 == no_accesses => idle.clone(),
+        (sm, l1) if *sm == no_warps && *l1 == no_accesses => IDLE.clone(),
         (sm, l1) => Arc::new(of_sm(sm, l1)),
     });
     report.sms = Some(of_sms.collect());
