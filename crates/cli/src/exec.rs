@@ -56,6 +56,7 @@ const NVIDIAS: [&str; 9] = [
 
 /// Becomes the program, or runs it to measure it.
 pub(crate) fn exec(options: &ExecOptions) -> Result<Exit, Failure> {
+    let options = &with_link(options.clone())?;
     let measures = options.compare || options.profile.is_some() || options.report.is_some();
     if measures && options.sim.model == ModelName::Functional {
         return Err(Failure::input("--profile, --report and --compare need the timed model"));
@@ -109,6 +110,22 @@ fn become_program(_command: Command, _program: &Path) -> Failure {
     Failure::input("programs are run on Linux only")
 }
 
+/// Takes the bandwidth of the link out of `--set`: it belongs to the host, and a chip has no such key.
+fn with_link(mut options: ExecOptions) -> Result<ExecOptions, Failure> {
+    for assignment in std::mem::take(&mut options.chip.set) {
+        match assignment.strip_prefix("host.link_gbps=") {
+            None => options.chip.set.push(assignment),
+            Some(value) => {
+                let gbps = value.parse().ok().filter(|&gbps: &f64| gbps > 0.0 && gbps.is_finite());
+                let wrong =
+                    || Failure::input(format!("--set {assignment}: a bandwidth in 1e9 bytes per second"));
+                options.link_gbps = Some(gbps.ok_or_else(wrong)?);
+            }
+        }
+    }
+    Ok(options)
+}
+
 /// The options as the runtime reads them (`crates/cudart/src/core/settings.rs`).
 fn variables(options: &ExecOptions) -> Result<Vec<(&'static str, OsString)>, Failure> {
     let mut all: Vec<(&'static str, OsString)> = vec![("WARPLOOM_TIMED", options.timed.clone().into())];
@@ -133,6 +150,7 @@ fn variables(options: &ExecOptions) -> Result<Vec<(&'static str, OsString)>, Fai
     add("WARPLOOM_TIME_LIMIT", options.time_limit.map(|seconds| seconds.to_string().into()));
     add("WARPLOOM_MAX_CYCLES", options.max_cycles.map(|cycles| cycles.to_string().into()));
     add("WARPLOOM_LINK_GBPS", options.link_gbps.map(|gbps| gbps.to_string().into()));
+    add("WARPLOOM_BOUNDS", options.bounds.clone().map(Into::into));
     add("WARPLOOM_QUIET", options.quiet.then(|| "1".into()));
     add("WARPLOOM_TRACE_SM", options.trace_sm.clone().map(Into::into));
     // The program may change its folder.
@@ -197,7 +215,7 @@ fn check_program(path: &Path) -> Result<(), Failure> {
     for library in needed(&bytes) {
         eprintln!(
             "warning: the program needs {library}, NVIDIA's own library of machine code, which runs on no simulated \
-             chip: calls of it fail"
+             chip: calls of it fail; run the program on a GPU, or build it with kernels of its own in that place"
         );
     }
     Ok(())

@@ -78,6 +78,7 @@ pub(crate) fn open(options: &MachineOptions) -> Result<Device, Failure> {
                 over_time: options.report.is_some(),
                 trace: timeline(options),
             },
+            ..SimOptions::default()
         },
     )
 }

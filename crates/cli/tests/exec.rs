@@ -66,6 +66,10 @@ fn options_that_make_no_sense() {
     let dir = scratch("exec_options");
     let err = refused(&dir, &["--chip", "gtx9999", "--", "/bin/sh"]);
     assert!(err.contains("gtx9999"), "{err}");
+    let err = refused(&dir, &["--set", "host.link_gbps=fast", "--", "/bin/sh"]);
+    assert!(err.contains("host.link_gbps=fast"), "{err}");
+    let err = refused(&dir, &["--bounds", "loose", "--", "/bin/sh"]);
+    assert!(err.contains("warn, fault, rounded"), "{err}");
     let err = refused(&dir, &["--sched", "best", "--", "/bin/sh"]);
     assert!(err.contains("lrr, gto, cawa"), "{err}");
     let err = refused(&dir, &[]);
@@ -97,9 +101,11 @@ fn a_program_takes_over() {
         .expect("the compiler that Rust links with");
     assert!(compiled.success());
     let script = "echo \"$1 $WARPLOOM_CHIP $WARPLOOM_TIMED $WARPLOOM_SET $WARPLOOM_BOWS\"; \
+                  echo \"$WARPLOOM_LINK_GBPS $WARPLOOM_BOUNDS\"; \
                   ls \"${LD_LIBRARY_PATH%%:*}\"; echo \"${LD_PRELOAD##*/}\"; exit 9";
     let output = Command::new(env!("CARGO_BIN_EXE_warploom"))
         .args(["exec", "--chip", "gtx480", "--set", "sm.count=2", "--timed", "first:1", "--bows"])
+        .args(["--set", "host.link_gbps=32", "--bounds", "fault"])
         .args(["--json", "launches.jsonl", "--", "/bin/sh", "-c", script, "name", "--argument"])
         .current_dir(&dir)
         .env("XDG_CACHE_HOME", dir.join("cache"))
@@ -107,7 +113,7 @@ fn a_program_takes_over() {
         .output()
         .unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
-    let expected = "--argument gtx480 first:1 sm.count=2 1\n\
+    let expected = "--argument gtx480 first:1 sm.count=2 1\n32 fault\n\
                     libcuda.so\nlibcuda.so.1\nlibcudart.so.11.0\nlibcudart.so.12\nlibcudart.so.13\n\
                     libnvJitLink.so.12\nlibnvJitLink.so.13\nptxas\nlibempty.so\n";
     assert_eq!((out.as_str(), output.status.code()), (expected, Some(9)));

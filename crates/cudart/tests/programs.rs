@@ -13,7 +13,7 @@ fn source(name: &str) -> PathBuf {
 }
 
 /// Compiles the program into a folder of its own.
-fn compiled(name: &str, arguments: &[&str]) -> PathBuf {
+fn compiled(name: &str, file: &str, arguments: &[&str]) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).unwrap();
     let program = folder.join("program");
@@ -21,7 +21,7 @@ fn compiled(name: &str, arguments: &[&str]) -> PathBuf {
         .args(["-O1", "-w", "-rdynamic", "-o"])
         .arg(&program)
         .args(["-x", "c"])
-        .arg(source("program.c"))
+        .arg(source(file))
         .args(arguments)
         .output()
         .expect("the compiler that Rust links with");
@@ -32,12 +32,25 @@ fn compiled(name: &str, arguments: &[&str]) -> PathBuf {
 /// With the shared runtime.
 fn shared(name: &str) -> PathBuf {
     let library = library();
-    compiled(name, &["-x", "none", library.to_str().unwrap()])
+    compiled(name, "program.c", &["-x", "none", library.to_str().unwrap()])
+}
+
+/// A program of mistakes, with the shared runtime.
+fn mistaken(name: &str, mode: &str, variables: &[(&str, &str)]) -> Ran {
+    let library = library();
+    let arguments = ["-x", "none", library.to_str().unwrap(), "-lpthread"];
+    run(&compiled(name, "mistakes.c", &arguments), mode, variables)
+}
+
+/// The lines of a run's JSON file.
+fn lines(file: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(file).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// With a runtime linked in.
 fn linked_in(name: &str) -> PathBuf {
-    compiled(name, &[source("runtime.c").to_str().unwrap()])
+    compiled(name, "program.c", &[source("runtime.c").to_str().unwrap()])
 }
 
 struct Ran {
@@ -155,9 +168,7 @@ fn launches_that_are_timed_and_their_lines() {
     let json = [("WARPLOOM_TIMED", "first:2"), ("WARPLOOM_JSON", file.to_str().unwrap())];
     let ran = run(&program, "good", &json);
     assert_eq!(ran.code, Some(7), "{}", ran.err);
-    let text = std::fs::read_to_string(&file).unwrap();
-    let lines: Vec<serde_json::Value> =
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = lines(&file);
     let models: Vec<_> = lines.iter().map(|line| line["model"].as_str().unwrap()).collect();
     assert_eq!(models, ["timing", "timing", "functional"]);
     assert!(lines.iter().all(|line| line["name"] == "vecadd" && line["error"].is_null()));
@@ -179,4 +190,133 @@ fn settings_that_make_no_sense_end_the_program() {
         assert_eq!(ran.code, Some(2), "{name}: {}", ran.err);
         assert!(ran.err.contains(message), "{name}: {}", ran.err);
     }
+}
+
+#[test]
+fn wrong_arguments() {
+    let ran = mistaken("arguments", "arguments", &[]);
+    let expected = "no arguments: cudaErrorInvalidValue\n\
+                    a null argument: cudaErrorInvalidValue\n\
+                    no kernel: cudaErrorInvalidDeviceFunction\n\
+                    no stream: cudaErrorInvalidResourceHandle\n\
+                    a pointer of the host: cudaErrorIllegalAddress\n";
+    assert_eq!((ran.out.as_str(), ran.code), (expected, Some(0)), "{}", ran.err);
+    for told in [
+        "vecadd: no arguments for its 4 parameters",
+        "vecadd: a null pointer as argument 1, of 8 bytes",
+        "the program has no kernel at 0x",
+        "cudaLaunchKernel gives cudaErrorInvalidResourceHandle: invalid resource handle",
+        "far from all device memory, as a pointer of the host is",
+    ] {
+        assert_eq!(ran.err.matches(told).count(), 1, "{told}: {}", ran.err);
+    }
+}
+
+#[test]
+fn freed_memory() {
+    let ran = mistaken("freed", "freed", &[]);
+    let expected = "free: cudaErrorInvalidValue\n\
+                    copy to: cudaErrorInvalidValue\n\
+                    copy from: cudaErrorInvalidValue\n\
+                    kernel: cudaErrorIllegalAddress\n";
+    assert_eq!((ran.out.as_str(), ran.code), (expected, Some(0)), "{}", ran.err);
+    assert!(ran.err.contains("which is not the start of an allocation"), "{}", ran.err);
+    assert_eq!(
+        ran.err.matches("at byte 0 of allocation 0 (400 bytes), which was freed").count(),
+        3,
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn copies_out_of_bounds_and_in_the_wrong_direction() {
+    let ran = mistaken("copies", "copies", &[]);
+    let expected = "past the end: cudaErrorInvalidValue\n\
+                    from past the end: cudaErrorInvalidValue\n\
+                    device memory as the host's: cudaErrorInvalidValue\n\
+                    the host's as device memory: cudaErrorInvalidValue\n\
+                    no direction: cudaErrorInvalidMemcpyDirection\n\
+                    null: cudaErrorInvalidValue\n";
+    assert_eq!((ran.out.as_str(), ran.code), (expected, Some(0)), "{}", ran.err);
+    for told in [
+        "a copy to the device: 401 bytes at 0x",
+        "a copy from the device: 8 bytes at 0x",
+        "for the host's memory, but it is the device's",
+        "cudaMemcpy gives cudaErrorInvalidMemcpyDirection",
+        "a copy of 16 bytes to a null pointer",
+    ] {
+        assert_eq!(ran.err.matches(told).count(), 1, "{told}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_program_that_forks() {
+    let ran = mistaken("fork", "fork", &[("WARPLOOM_QUIET", "1")]);
+    let expected = "child: cudaErrorInitializationError\nparent: 1\n";
+    assert_eq!((ran.out.as_str(), ran.code), (expected, Some(0)), "{}", ran.err);
+    assert_eq!(ran.err.matches("the device was opened before a fork").count(), 1, "{}", ran.err);
+    // Before the device is opened, a fork harms neither.
+    let ran = mistaken("fork_first", "fork_first", &[("WARPLOOM_QUIET", "1")]);
+    assert_eq!((ran.out.as_str(), ran.code), ("child: 1\nparent: 1\n", Some(0)), "{}", ran.err);
+    assert_eq!(ran.err, "");
+}
+
+#[test]
+fn a_program_that_opens_the_device_in_threads() {
+    let ran = mistaken("threads", "threads", &[]);
+    assert_eq!((ran.out.as_str(), ran.code), ("8 threads, 0 errors\n", Some(0)), "{}", ran.err);
+    assert!(ran.err.contains("warploom: 40 launches on gtx480"), "{}", ran.err);
+}
+
+#[test]
+fn loads_just_outside_of_an_allocation() {
+    let told = "vecadd, launch 0: load of 4 bytes at 0x";
+    for model in ["timing", "functional"] {
+        let name = format!("outside_{model}");
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.jsonl"));
+        let _ = std::fs::remove_file(&file);
+        let variables = [("WARPLOOM_MODEL", model), ("WARPLOOM_JSON", file.to_str().unwrap())];
+        let ran = mistaken(&name, "outside", &variables);
+        assert_eq!((ran.out.as_str(), ran.code), ("wait: cudaSuccess, 198 0\n", Some(0)), "{}", ran.err);
+        assert_eq!(ran.err.matches(told).count(), 2, "{}", ran.err);
+        assert_eq!(ran.err.matches("by thread (4,0,0) of CTA (3,0,0) reads zeros").count(), 2, "{}", ran.err);
+        assert_eq!(ran.err.matches("--bounds fault").count(), 1, "{}", ran.err);
+        let lines = lines(&file);
+        let loads = lines.iter().map(|line| line["outside_loads"].as_array().unwrap());
+        assert_eq!(loads.clone().map(Vec::len).collect::<Vec<_>>(), [2, 2], "{lines:?}");
+        assert!(loads.flatten().all(|load| load["count"] == 1), "{lines:?}");
+    }
+    let ran = mistaken("outside_fault", "outside", &[("WARPLOOM_BOUNDS", "fault")]);
+    assert!(ran.out.starts_with("wait: cudaErrorIllegalAddress"), "{}", ran.out);
+    assert!(ran.err.contains("right past the end of allocation"), "{}", ran.err);
+    // 100 words end within 512 bytes.
+    let ran = mistaken("outside_rounded", "outside", &[("WARPLOOM_BOUNDS", "rounded")]);
+    assert_eq!(ran.out, "wait: cudaSuccess, 198 0\n", "{}", ran.err);
+    assert!(!ran.err.contains(told), "{}", ran.err);
+}
+
+/// Two kernels that do not fill the chip run side by side; two that do run one after the other. Copies overlap both.
+#[test]
+fn streams_share_the_chip() {
+    let starts = |grid: &str| {
+        let name = format!("streams_{grid}");
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.jsonl"));
+        let _ = std::fs::remove_file(&file);
+        let variables =
+            [("GRID", grid), ("WARPLOOM_JSON", file.to_str().unwrap()), ("WARPLOOM_LINK_GBPS", "0.001")];
+        let ran = mistaken(&name, "streams", &variables);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let moment = |line: &serde_json::Value, key: &str| line[key].as_f64().unwrap();
+        let lines = lines(&file);
+        let end = moment(&lines[0], "start_s") + moment(&lines[0], "seconds");
+        (moment(&lines[0], "start_s"), moment(&lines[1], "start_s"), end, ran.out)
+    };
+    let (first, second, _, out) = starts("4");
+    assert_eq!(first, second);
+    // 400 bytes at 1e6 bytes per second take as long as they would without kernels.
+    assert_eq!(out, "copy: 0.4 ms\n");
+    let (_, second, end, out) = starts("4000");
+    assert!((second - end).abs() < 1e-11, "{second} {end}");
+    assert_eq!(out, "copy: 0.4 ms\n");
 }

@@ -16,7 +16,6 @@ use crate::kit::line::LineAddress;
 use crate::lanes;
 use crate::lanes::Registers;
 use crate::launch::{Launch, Shape};
-use crate::locks::notes::LockNotes;
 use crate::locks::unit::LockUnits;
 use crate::matrix;
 use crate::memory::access::WarpAccess;
@@ -24,6 +23,7 @@ use crate::memory::address::Addresses;
 use crate::memory::reach::{Bad, Reach};
 use crate::memory::shared::Shared;
 use crate::memory::store::Global;
+use crate::notes::Notes;
 use crate::output::Output;
 use crate::sync::barrier::{Arrival, Barriers, Release, Waiter};
 use crate::sync::cluster::{AsyncBytes, Membership, Remote};
@@ -118,8 +118,8 @@ pub struct Effects {
     pub output: Output,
     /// Lock bits, if the kernel uses them.
     pub lock_units: LockUnits,
-    /// What looks wrong with the use of lock bits.
-    pub lock_notes: LockNotes,
+    /// What looks wrong.
+    pub notes: Notes,
     /// What the last instruction does to other CTAs of the cluster.
     pub remote: Vec<Remote>,
     /// Lines that a coherent L1 holds newer than memory: `printf` reads its arguments through them.
@@ -137,7 +137,7 @@ impl Execution<'_> {
             cta: cta.number,
             cluster: cta.cluster.as_deref(),
             lock_unit: self.effects.lock_units.of_mut(cta.sm),
-            lock_notes: &mut self.effects.lock_notes,
+            notes: &mut self.effects.notes,
             textures: self.launch.textures,
             constants: self.launch.constants,
             params: cta.task.as_ref().map_or(self.launch.params, |task| &task.params),

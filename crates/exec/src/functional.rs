@@ -15,7 +15,6 @@ use crate::fault::{Fault, FaultKind, Place};
 use crate::kit::lane_mask::LaneMask;
 use crate::launch::Launch;
 use crate::locks::holders::{LockTable, SharedLocks, WarpName, is_exclusive, shared_offset};
-use crate::locks::notes::LockNotes;
 use crate::locks::polled::Polled;
 use crate::locks::unit::{LockUnit, LockUnits};
 use crate::locks::written::Written;
@@ -23,6 +22,7 @@ use crate::memory::access::{MemoryOp, WarpAccess};
 use crate::memory::reach::Bad;
 use crate::memory::shared::Shared;
 use crate::memory::store::{Global, Memory};
+use crate::notes::Notes;
 use crate::output::Output;
 use crate::repetition::{Found, Now, Repetition};
 use crate::stop::{HangReason, Stop};
@@ -96,7 +96,7 @@ pub struct Finished {
     pub warps: u64,
     pub output: Output,
     pub uninitialised: UninitialisedReads,
-    pub lock_notes: LockNotes,
+    pub notes: Notes,
 }
 
 impl<const N: usize> Stopped<'_, N> {
@@ -149,7 +149,7 @@ impl<const N: usize> Stopped<'_, N> {
             warps: begun * machine.launch.occupancy.warps_per_cta as u64,
             output: effects.output,
             uninitialised: machine.uninitialised,
-            lock_notes: effects.lock_notes,
+            notes: effects.notes,
         }
     }
 }
@@ -345,7 +345,7 @@ impl<const N: usize> Machine<'_, N> {
             let Resident { cta, slot, .. } = &self.residents[at];
             let (sm, slot) = (cta.sm, *slot);
             if let Some(unit) = self.execution.effects.lock_units.of(sm) {
-                self.execution.effects.lock_notes.cta_ended(unit, cta.number);
+                self.execution.effects.notes.locks.cta_ended(unit, cta.number);
             }
             match self.dispatch((sm, slot)) {
                 Some(next) => self.residents[at] = next,

@@ -27,6 +27,7 @@ pub use crate::exec::bulk::map::{Swizzle, TensorMap};
 pub use crate::exec::fault::{Fault, FaultKind, Place};
 pub use crate::exec::launch::{Limits, Progress, Shape};
 pub use crate::exec::occupancy::{Limiter, Occupancy, Unlaunchable};
+pub use crate::exec::outside::{OutsideLoad, OutsideLoads};
 pub use crate::exec::races::{Race, RaceAccess};
 pub use crate::exec::stop::HangReason;
 pub use crate::exec::uninitialised::UninitialisedRead;

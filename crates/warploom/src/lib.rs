@@ -50,7 +50,7 @@ pub use firmware::{Agg, Firmware, Params, Task};
 pub use kernel::{Kernel, KernelInfo, Module, declared};
 pub use launch::{Dim, Launch};
 pub use report::{
-    BackOff, Counters, Detection, LockWarning, Locks, Model, Race, RaceAccess, Report, SmReport,
+    BackOff, Counters, Detection, LockWarning, Locks, Model, OutsideLoad, Race, RaceAccess, Report, SmReport,
     SpinBranches, UninitialisedRead,
 };
 pub use sim::{SimModel, SimOptions, policies};
@@ -60,7 +60,6 @@ pub use warploom_cuda::{CudaError, DeviceInfo, devices as cuda_devices, serve as
 pub use warploom_isa as isa;
 pub use warploom_ptx as ptx;
 pub use warploom_sass as sass;
-pub use warploom_sim::Place;
 pub use warploom_sim::aggregator::{self, Answer, Yielded};
 pub use warploom_sim::hang;
 pub use warploom_sim::hang::grouped;
@@ -74,4 +73,5 @@ pub use warploom_sim::{
     Occupancy, Progress, Sample, Shape, SibSource, Sms, StorageBits, Timing, Trace, TraceOptions, chip,
     samples_csv,
 };
+pub use warploom_sim::{OutsideLoads, Place};
 pub use warploom_sim::{Swizzle, TensorMap};

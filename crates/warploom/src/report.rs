@@ -133,6 +133,9 @@ pub struct Report {
     pub races: Vec<Race>,
     /// Suspicious use of lock bits: taken too late, or never released.
     pub lock_warnings: Vec<LockWarning>,
+    /// Loads outside of all allocations that read zeros, one entry per instruction, if the device lets them pass
+    /// ([`SimOptions::outside_loads`](crate::SimOptions::outside_loads)).
+    pub outside_loads: Vec<OutsideLoad>,
     /// Where the time went, by line, lock and barrier (`docs/profile.md`), if the device profiles
     /// ([`Timing::profile`](crate::Timing::profile)).
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "inner")]
@@ -287,6 +290,17 @@ pub struct UninitialisedRead {
     /// The first occurrence, in words.
     pub message: String,
     /// How often a warp did so with this instruction.
+    pub count: u64,
+}
+
+/// A load of bytes that no allocation holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OutsideLoad {
+    /// The load by the first thread of the grid that did so, in words.
+    pub message: String,
+    /// Where the instruction is.
+    pub place: String,
+    /// How many times a thread did so; an asynchronous copy counts once per byte.
     pub count: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The simulated chip as a [`Backend`].
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use warploom_sim::Limits;
@@ -10,7 +10,7 @@ use warploom_sim::sched::NamedPolicy;
 use warploom_sim::texture::Object;
 use warploom_sim::{
     Checks, Chip, Energy, Gpu, L1Stats, LaunchError, LoadedKernel, MakeObserver, ModuleError, Occupancy,
-    Sample, Shape, SmStats, Stats, TimedStats, Timing, Trace, Unlaunchable,
+    OutsideLoads, Sample, Shape, SmStats, Stats, TimedStats, Timing, Trace, Unlaunchable,
 };
 
 use crate::backend::{Backend, LoadedModule};
@@ -19,7 +19,7 @@ use crate::firmware::{FirmwareRun, Task};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
 use crate::report::{
-    BackOff, Counters, Detection, LockWarning, Locks, Model, Race, RaceAccess, Report, SmReport,
+    BackOff, Counters, Detection, LockWarning, Locks, Model, OutsideLoad, Race, RaceAccess, Report, SmReport,
     SpinBranches, UninitialisedRead, theoretical_occupancy,
 };
 
@@ -31,6 +31,8 @@ pub struct SimOptions {
     pub check_uninitialised: bool,
     /// Report accesses that race ([`Report::races`]). The timed model then runs on one host thread.
     pub check_races: bool,
+    /// What loads outside of all allocations do.
+    pub outside_loads: OutsideLoads,
     pub model: SimModel,
     /// Scheduler, BOWS, host threads, samples, profile and trace. Only the timed model uses it.
     pub timing: Timing,
@@ -71,7 +73,11 @@ impl Sim {
             SimModel::Timing => warploom_sim::Model::Timed(options.timing),
             SimModel::Functional => warploom_sim::Model::Functional,
         };
-        let checks = Checks { uninitialised: options.check_uninitialised, races: options.check_races };
+        let checks = Checks {
+            uninitialised: options.check_uninitialised,
+            races: options.check_races,
+            outside_loads: options.outside_loads,
+        };
         let gpu = Gpu::new(chip, checks);
         Sim { gpu, model, timing, workspace: None, trace: None, samples: Vec::new() }
     }
@@ -440,6 +446,11 @@ fn report(
             .into_iter()
             .map(|w| LockWarning { message: w.message, count: w.count })
             .collect(),
+        outside_loads: stats
+            .outside_loads
+            .into_iter()
+            .map(|load| OutsideLoad { message: load.message, place: load.place, count: load.count })
+            .collect(),
         profile: stats.profile,
         ..Report::default()
     };
@@ -458,6 +469,23 @@ fn race(race: warploom_sim::Race) -> Race {
         line: access.place.short(),
     });
     Race { message, memory: race.memory, offset: race.offset, bytes: race.bytes, accesses, count: race.count }
+}
+
+/// The report of an SM without work. On a large chip, a small launch leaves most SMs alone.
+static IDLE: LazyLock<Arc<SmReport>> =
+    LazyLock::new(|| Arc::new(of_sm(&SmStats::default(), &L1Stats::default())));
+
+fn of_sm(sm: &SmStats, l1: &L1Stats) -> SmReport {
+    SmReport {
+        ctas: sm.ctas,
+        warp_insts: sm.warp_instructions(),
+        thread_insts: sm.thread_instructions,
+        warp_cycles: sm.warp_cycles,
+        stalls: sm.stalls().into_iter().collect(),
+        classes: sm.classes().collect(),
+        l1: l1.named().collect(),
+        stalled_on_aggregator: sm.stalled_on_aggregator,
+    }
 }
 
 /// Fills in what only the timed model knows.
@@ -521,21 +549,9 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
     report.coherence = timed.coherence.as_ref().map(|directory| directory.named().collect());
     report.aggregator = timed.aggregator.as_ref().map(|aggregator| aggregator.named().collect());
     report.energy_nj = Some(Energy::of(chip, timed).named().collect());
-    let of_sm = |sm: &SmStats, l1: &L1Stats| SmReport {
-        ctas: sm.ctas,
-        warp_insts: sm.warp_instructions(),
-        thread_insts: sm.thread_instructions,
-        warp_cycles: sm.warp_cycles,
-        stalls: sm.stalls().into_iter().collect(),
-        classes: sm.classes().collect(),
-        l1: l1.named().collect(),
-        stalled_on_aggregator: sm.stalled_on_aggregator,
-    };
-    // On a large chip, a small launch leaves most SMs alone.
     let (no_warps, no_accesses) = (SmStats::default(), L1Stats::default());
-    let idle = Arc::new(of_sm(&no_warps, &no_accesses));
     let of_sms = timed.sms.iter().map(|(sm, l1)| match (sm, l1) {
-        (sm, l1) if *sm == no_warps && *l1 == no_accesses => idle.clone(),
+        (sm, l1) if *sm == no_warps && *l1 == no_accesses => IDLE.clone(),
         (sm, l1) => Arc::new(of_sm(sm, l1)),
     });
     report.sms = Some(of_sms.collect());

@@ -48,6 +48,10 @@ pub(crate) struct ExecOptions {
     /// Bandwidth of copies between host and device, in 1e9 bytes per second [default: 12]
     #[arg(long, value_name = "GB/S")]
     pub link_gbps: Option<f64>,
+    /// Accesses outside of allocations: `warn` of loads near one, once a line, and let them read zeros; `fault` at
+    /// all; or let allocations end at multiples of 512 bytes, as on a GPU, and else warn (`rounded`) [default: warn]
+    #[arg(long, value_name = "WHAT", value_parser = ["warn", "fault", "rounded"])]
+    pub bounds: Option<String>,
     /// Show where the time of each kernel goes, over all of its timed launches, when the program has ended: so many of
     /// the hottest lines, locks and flags, who waits for whom, what stands out (docs/profile.md)
     #[arg(long, value_name = "LINES", num_args = 0..=1, require_equals = true, default_missing_value = "10")]

@@ -43,6 +43,8 @@ pub(super) unsafe fn copy(
         return Ok(());
     }
     if to.address == 0 || from.address == 0 {
+        let side = if to.address == 0 { "to" } else { "from" };
+        complain(format!("a copy of {bytes} bytes {side} a null pointer"));
         return Err(CudaError::INVALID_VALUE);
     }
     let extent = [width, rows, planes];
@@ -52,6 +54,9 @@ pub(super) unsafe fn copy(
     let open = process.open()?;
     let to_side = open.side(to.address, said.map(|(to, _)| to));
     let from_side = open.side(from.address, said.map(|(_, from)| from));
+    for (address, side) in [(to.address, to_side), (from.address, from_side)] {
+        open.check_side(address, side)?;
+    }
     // Rows that follow each other without a gap are one.
     let whole = (to.pitch == width && from.pitch == width) || rows == 1;
     let (width, rows) = if whole && planes == 1 { (width * rows, 1) } else { (width, rows) };

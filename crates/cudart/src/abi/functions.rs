@@ -15,16 +15,21 @@ pub(super) unsafe fn copied_arguments(
     arguments: *mut *mut c_void,
 ) -> Result<Vec<Vec<u8>>> {
     let kernel = process.kernel(function as u64)?;
+    let plain = process.function(function as u64)?.plain.clone();
     let params = &kernel.info().params;
+    let refuse = |what: String| {
+        complain(format!("{plain}: {what}"));
+        Err(CudaError::INVALID_VALUE)
+    };
     if arguments.is_null() && !params.is_empty() {
-        return Err(CudaError::INVALID_VALUE);
+        return refuse(format!("no arguments for its {} parameters", params.len()));
     }
     let mut copies = Vec::with_capacity(params.len());
     for (at, param) in params.iter().enumerate() {
         // Sound: the caller passes one pointer for each parameter, to a value of its size.
         let value = unsafe { *arguments.add(at) }.cast::<u8>();
         if value.is_null() {
-            return Err(CudaError::INVALID_VALUE);
+            return refuse(format!("a null pointer as argument {at}, of {} bytes", param.bytes));
         }
         copies.push(unsafe { std::slice::from_raw_parts(value, param.bytes as usize) }.to_vec());
     }

@@ -24,8 +24,8 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use crate::core::error::{CudaError, Result};
-use crate::core::process::{Process, complain};
+use crate::core::error::{self, CudaError, Result};
+use crate::core::process::{Process, complain, complain_once, complaints};
 use crate::core::settings::Settings;
 
 /// `dim3`.
@@ -68,15 +68,36 @@ fn process() -> MutexGuard<'static, Process> {
 fn call(work: impl FnOnce(&mut Process) -> Result) -> i32 {
     driver::enter_runtime();
     let mut process = process();
-    let result = process.check().and_then(|()| work(&mut process));
-    code(result)
+    code(told(&mut process, work))
+}
+
+/// Does a call's work. An error is told, unless the work has told why, or an earlier kernel has failed.
+fn told<F: FnOnce(&mut Process) -> Result>(process: &mut Process, work: F) -> Result {
+    process.check()?;
+    let before = complaints();
+    let result = work(process);
+    if let Err(error) = result
+        && error != CudaError::NOT_READY
+        && complaints() == before
+    {
+        let (name, text) = (error::name(error.0), error::text(error.0));
+        let plain = |text: &str| text.trim_end_matches('\0').to_string();
+        complain_once(format!("{} gives {}: {}", caller::<F>(), plain(name), plain(text)));
+    }
+    result
+}
+
+/// The function of the runtime whose closure this is.
+fn caller<F>() -> &'static str {
+    let mut parts = std::any::type_name::<F>().rsplit("::");
+    parts.find(|part| !part.starts_with('{')).unwrap_or("a call")
 }
 
 /// A call that waits for the device: what kernels have printed appears now.
 fn call_and_wait(work: impl FnOnce(&mut Process) -> Result) -> i32 {
     driver::enter_runtime();
     let mut process = process();
-    let result = process.check().and_then(|()| work(&mut process));
+    let result = told(&mut process, work);
     show_printed(&mut process);
     code(result)
 }

@@ -10,6 +10,7 @@ use crate::core::error::{CudaError, Result};
 use crate::core::graphs::Work;
 use crate::core::process::{Open, Process, complain};
 use crate::core::record::Launched;
+use crate::core::sharing::Share;
 use crate::core::timeline::Engine;
 
 /// A launch as the program asks for it.
@@ -86,6 +87,7 @@ impl Process {
         if let Some(report) = report {
             let ran = Ran { plain: &plain, stream, report, error: result.as_ref().err() };
             open.note(&ran);
+            open.tell_outside_loads(&plain, number, report);
             if ran.error.is_none() {
                 print_findings(&plain, report);
             }
@@ -216,7 +218,8 @@ impl Open {
         let seconds = cycles / (mhz * 1e6);
         let overhead_ns = self.gpu.chip().map_or(0, |chip| u64::from(chip.launch.overhead_ns));
         let duration = (seconds * 1e12) as u64;
-        let start = self.streams.enqueue(ran.stream, Engine::Kernels, overhead_ns * 1000, duration);
+        let engine = Engine::Kernels(self.chip_share(ran.report));
+        let start = self.streams.enqueue(ran.stream, engine, overhead_ns * 1000, duration);
         self.printed.push_str(&ran.report.output);
         let error = ran.error.map(Error::to_string);
         let recorded = self.record.add(&Launched {
@@ -229,6 +232,32 @@ impl Open {
         });
         if let Err(error) = recorded {
             complain(format!("the JSON file cannot be written: {error}"));
+        }
+    }
+
+    /// What the launch takes of the chip. Of one that was not timed only the room for its CTAs is known.
+    fn chip_share(&self, report: &Report) -> Share {
+        let ctas = report.grid.iter().map(|&extent| f64::from(extent)).product();
+        let sms = f64::from(self.gpu.sms());
+        let room = report.occupancy.map_or(1.0, |occupancy| f64::from(occupancy.ctas_per_sm)) * sms;
+        let issues = self.gpu.chip().map_or(1.0, |chip| f64::from(chip.issue.schedulers * chip.issue.width));
+        let issue = report.ipc.map_or(0.0, |ipc| ipc / (sms * issues));
+        let dram = report.dram_utilisation.unwrap_or(0.0);
+        Share::new(ctas, room, dram, issue, self.properties.most_kernels)
+    }
+
+    /// Warns of loads outside of allocations, once for each line of a kernel.
+    fn tell_outside_loads(&mut self, plain: &str, number: u64, report: &Report) {
+        for load in &report.outside_loads {
+            let (is_new, is_first) = self.record.tells(plain, &load.place);
+            if is_new {
+                let help =
+                    if is_first { "\n      told once a line; --bounds fault makes it an error" } else { "" };
+                complain(format!(
+                    "{plain}, launch {number}: {}\n      at {}{help}",
+                    load.message, load.place
+                ));
+            }
         }
     }
 

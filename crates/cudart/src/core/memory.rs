@@ -129,6 +129,16 @@ impl Memory {
     }
 }
 
+/// Whether the host has memory at an address; true if that cannot be found out.
+fn is_mapped(address: u64) -> bool {
+    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return true };
+    let range = |line: &str| {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
+    };
+    maps.lines().filter_map(range).any(|range| range.contains(&address))
+}
+
 /// Address and bytes of a range on the device, in whole lines: the host's own memory begins anywhere.
 fn on_device(range: &SharedRange) -> (u64, u64) {
     const LINE: u64 = 256;
@@ -294,6 +304,18 @@ impl Open {
         }
     }
 
+    /// Refuses a copy that takes device memory for the host's: the host would crash.
+    pub(crate) fn check_side(&self, address: u64, side: Side) -> Result {
+        // The host may have memory at the same address, if the program is not loaded far above.
+        if side == Side::Device || self.kind(address) != Kind::Device || is_mapped(address) {
+            return Ok(());
+        }
+        complain(format!(
+            "a copy takes {address:#x} for the host's memory, but it is the device's: its kind is wrong"
+        ));
+        Err(CudaError::INVALID_VALUE)
+    }
+
     /// Time passes for a copy of so many bytes; the host waits for it if `waits`.
     pub(crate) fn copied(
         &mut self,
@@ -344,5 +366,17 @@ impl Process {
             complain(format!("a copy from the device: {error}"));
             CudaError::INVALID_VALUE
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_the_host() {
+        let held = 7u64;
+        assert!(is_mapped(&raw const held as u64));
+        assert!(!is_mapped(16) && !is_mapped(u64::MAX));
     }
 }

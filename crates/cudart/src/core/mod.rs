@@ -14,6 +14,7 @@ pub(crate) mod process;
 pub(crate) mod properties;
 pub(crate) mod record;
 pub(crate) mod settings;
+pub(crate) mod sharing;
 pub(crate) mod streams;
 pub(crate) mod timed;
 pub(crate) mod timeline;

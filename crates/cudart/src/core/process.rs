@@ -3,8 +3,10 @@
 //! Registering happens before `main`, so nothing is opened for it: the device with the first call that needs it, a
 //! fat binary's module with the first use of one of its symbols, a kernel with its first launch.
 
-use std::collections::HashMap;
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use warploom::{Device, Kernel, Module};
 
@@ -24,7 +26,7 @@ use crate::core::streams::Streams;
 /// Everything that calls of the runtime share.
 pub(crate) struct Process {
     pub(crate) settings: Settings,
-    /// The process that opened the device. A child by `fork` cannot use it.
+    /// The process that opened the device. A child by `fork` cannot use it, but may open one if its parent had none.
     pub(super) pid: u32,
     pub(super) images: Vec<Image>,
     pub(super) functions: HashMap<u64, Function>,
@@ -92,9 +94,28 @@ pub(crate) struct Symbol {
 pub(super) const CONSTANTS: u64 = 1 << 52;
 const CONSTANT_WINDOW: u64 = 1 << 24;
 
+thread_local! {
+    /// Complaints of this thread.
+    static COMPLAINTS: Cell<u64> = const { Cell::new(0) };
+}
+
 /// Says on stderr what is wrong.
 pub(crate) fn complain(message: impl std::fmt::Display) {
+    COMPLAINTS.set(COMPLAINTS.get() + 1);
     eprintln!("warploom: {message}");
+}
+
+/// The same, but the same words only once in a program.
+pub(crate) fn complain_once(message: String) {
+    static TOLD: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+    if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(message.clone()) {
+        complain(message);
+    }
+}
+
+/// How often this thread has complained.
+pub(crate) fn complaints() -> u64 {
+    COMPLAINTS.get()
 }
 
 impl Process {
@@ -158,8 +179,12 @@ impl Process {
 
     /// Whether the device can be used, and is not spoilt by a kernel that failed.
     pub(crate) fn check(&self) -> Result {
-        if self.pid != std::process::id() {
-            complain("the device was opened before a fork, and the child process cannot use it");
+        if self.open.is_some() && self.pid != std::process::id() {
+            complain_once(
+                "the device was opened before a fork, and the child process cannot use it: \
+                 call CUDA after the fork only"
+                    .to_string(),
+            );
             return Err(CudaError::INITIALIZATION);
         }
         self.sticky.map_or(Ok(()), Err)
@@ -169,6 +194,7 @@ impl Process {
     pub(crate) fn open(&mut self) -> Result<&mut Open> {
         self.check()?;
         if self.open.is_none() {
+            self.pid = std::process::id();
             let newest = self.newest_ptx();
             let opened = self.settings.chip(newest).and_then(|chip| {
                 let open = |path| OpenOptions::new().create(true).append(true).open(path);
@@ -178,7 +204,7 @@ impl Process {
                 let properties = Properties::new(&chip, newest.or(Some(75)));
                 let gpu = Device::sim_with(chip, self.settings.sim_options());
                 let streams = Streams::default();
-                let memory = Memory::new(self.settings.allocation_granule);
+                let memory = Memory::new(self.settings.allocation_granule());
                 let printed = String::new();
                 let (arrays, record) = (Arrays::default(), Record::new(json));
                 Ok(Open { gpu, properties, memory, streams, arrays, record, printed })
@@ -249,7 +275,12 @@ impl Process {
 
     /// The function of a stub.
     pub(crate) fn function(&mut self, host: u64) -> Result<&mut Function> {
-        self.functions.get_mut(&host).ok_or(CudaError::INVALID_DEVICE_FUNCTION)
+        self.functions.get_mut(&host).ok_or_else(|| {
+            complain(format!(
+                "the program has no kernel at {host:#x}: a launch needs the address of a __global__ function"
+            ));
+            CudaError::INVALID_DEVICE_FUNCTION
+        })
     }
 
     /// The kernel of a stub, ready to be launched, and what the program has set for it.
@@ -281,7 +312,13 @@ impl Process {
 
     /// Where the variable of a shadow is.
     pub(crate) fn symbol(&mut self, host: u64) -> Result<Symbol> {
-        let Variable { image, name } = self.variables.get(&host).cloned().ok_or(CudaError::INVALID_SYMBOL)?;
+        let known = self.variables.get(&host).cloned();
+        let Variable { image, name } = known.ok_or_else(|| {
+            complain(format!(
+                "the program has no device variable at {host:#x}: a symbol is a __device__ or __constant__ variable"
+            ));
+            CudaError::INVALID_SYMBOL
+        })?;
         self.symbol_of(image, &name)
     }
 

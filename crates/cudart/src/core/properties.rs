@@ -6,6 +6,8 @@ use warploom::{Chip, Divergence};
 /// What CUDA tells of a device. Numbers that the chip file does not have are those of a GPU of its generation.
 #[derive(Clone, Debug)]
 pub(crate) struct Properties {
+    /// Kernels that can run at once.
+    pub(crate) most_kernels: u32,
     pub(crate) name: String,
     pub(crate) major: i32,
     pub(crate) minor: i32,
@@ -48,6 +50,7 @@ impl Properties {
         let cache = &chip.l2.cache;
         let slice_bytes = u64::from(cache.sets) * u64::from(cache.ways) * u64::from(cache.line_bytes);
         Properties {
+            most_kernels: most_kernels(chip),
             name: format!("Warploom {}", chip.name),
             major: (capability / 10) as i32,
             minor: (capability % 10) as i32,
@@ -196,6 +199,15 @@ const TEXTURE_SIZES: [i32; 37] = [
     32_768, 32_768, 32_768, 2_048, 32_768, 32_768, 2_048, 32_768, 2_046, 32_768, 131_072, 65_536, 16_384,
     16_384, 16_384, 32_768, 2_048, 32_768, 32_768, 2_048, 32_768, 32_768, 2_046,
 ];
+
+/// Kernels that can run at once, by the compute capability, as NVIDIA's manual has it.
+fn most_kernels(chip: &Chip) -> u32 {
+    match capability(chip) {
+        ..35 => 16,
+        60 | 70.. => 128,
+        _ => 32,
+    }
+}
 
 /// The compute capability of a chip, as 90 for 9.0. Chip files have none: the built-in ones are known by name, others
 /// by how they schedule threads.

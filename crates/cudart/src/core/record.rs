@@ -1,6 +1,6 @@
 //! What the program's launches did: a line of JSON for each as it ends, and one table of kernels at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Write;
 
@@ -52,6 +52,8 @@ pub(crate) struct Record {
     kernels: Vec<(String, Totals)>,
     launches: u64,
     json: Option<File>,
+    /// Kernels and lines whose loads outside of allocations were told.
+    told: HashSet<(String, String)>,
 }
 
 /// A launch that has ended.
@@ -70,6 +72,13 @@ pub(crate) struct Launched<'a> {
 impl Record {
     pub(crate) fn new(json: Option<File>) -> Record {
         Record { json, ..Record::default() }
+    }
+
+    /// Whether loads outside of allocations by this line of a kernel are to be told: once in a program. Also whether
+    /// they are the first of all.
+    pub(crate) fn tells(&mut self, name: &str, place: &str) -> (bool, bool) {
+        let first = self.told.is_empty();
+        (self.told.insert((name.to_string(), place.to_string())), first)
     }
 
     /// The number of launches so far, of the program and of a kernel.

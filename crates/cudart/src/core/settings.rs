@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use warploom::{Bows, Chip, DelayLimit, SibSource, SimModel, SimOptions, Sms, Timing, TraceOptions};
+use warploom::{
+    Bows, Chip, DelayLimit, OutsideLoads, SibSource, SimModel, SimOptions, Sms, Timing, TraceOptions,
+};
 
 use crate::core::timed::Timed;
 
@@ -14,6 +16,18 @@ const LINK_GBPS: f64 = 12.0;
 
 /// What the driver of a GPU rounds allocations up to.
 const GRANULE: u64 = 512;
+
+/// What kernels may do outside of allocations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Bounds {
+    /// Loads near an allocation read zeros, and the user is told; all else faults.
+    #[default]
+    Warn,
+    /// Every access faults.
+    Fault,
+    /// Allocations end at a multiple of [`GRANULE`], as on a GPU; beyond that it is as `Warn`.
+    Rounded,
+}
 
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -32,8 +46,7 @@ pub(crate) struct Settings {
     pub(crate) time_limit: Option<Duration>,
     pub(crate) max_cycles: Option<u64>,
     pub(crate) link_gbps: f64,
-    /// Allocations end at a multiple of this: a kernel that reads or writes past the end faults only beyond it.
-    pub(crate) allocation_granule: u64,
+    bounds: Bounds,
     /// No table of kernels at the end.
     pub(crate) quiet: bool,
     /// The CUDA version that the program was built with, if it cannot be found out: 11, 12 or 13.
@@ -101,10 +114,11 @@ impl Settings {
             time_limit: number(&get, "WARPLOOM_TIME_LIMIT")?.map(Duration::from_secs),
             max_cycles: number(&get, "WARPLOOM_MAX_CYCLES")?,
             link_gbps,
-            allocation_granule: match get("WARPLOOM_BOUNDS").as_deref() {
-                None | Some("exact") => 1,
-                Some("rounded") => GRANULE,
-                Some(name) => return Err(format!("WARPLOOM_BOUNDS={name}: it is exact or rounded")),
+            bounds: match get("WARPLOOM_BOUNDS").as_deref() {
+                None | Some("warn") => Bounds::Warn,
+                Some("fault") => Bounds::Fault,
+                Some("rounded") => Bounds::Rounded,
+                Some(name) => return Err(format!("WARPLOOM_BOUNDS={name}: it is warn, fault or rounded")),
             },
             quiet: get("WARPLOOM_QUIET").is_some_and(|value| value != "0"),
             cuda_version: number(&get, "WARPLOOM_CUDA_VERSION")?,
@@ -124,7 +138,17 @@ impl Settings {
     }
 
     pub(crate) fn sim_options(&self) -> SimOptions {
-        SimOptions { model: self.model, timing: self.timing.clone(), ..SimOptions::default() }
+        let outside_loads = match self.bounds {
+            Bounds::Fault => OutsideLoads::Fault,
+            Bounds::Warn | Bounds::Rounded => OutsideLoads::Zero,
+        };
+        let timing = self.timing.clone();
+        SimOptions { model: self.model, timing, outside_loads, ..SimOptions::default() }
+    }
+
+    /// Allocations end at a multiple of this.
+    pub(crate) fn allocation_granule(&self) -> u64 {
+        if self.bounds == Bounds::Rounded { GRANULE } else { 1 }
     }
 
     /// Whether launches are timed at all.
@@ -176,6 +200,18 @@ mod tests {
         assert_eq!(settings.timing.bows.enabled, Some(true));
         assert!(!settings.is_timed());
         assert_eq!(settings.timed, Timed::First(1));
+    }
+
+    #[test]
+    fn bounds() {
+        let of = |variables: &[(&str, &str)]| {
+            let settings = read(variables).unwrap();
+            (settings.allocation_granule(), settings.sim_options().outside_loads)
+        };
+        assert_eq!(of(&[]), (1, OutsideLoads::Zero));
+        assert_eq!(of(&[("WARPLOOM_BOUNDS", "warn")]), of(&[]));
+        assert_eq!(of(&[("WARPLOOM_BOUNDS", "fault")]), (1, OutsideLoads::Fault));
+        assert_eq!(of(&[("WARPLOOM_BOUNDS", "rounded")]), (512, OutsideLoads::Zero));
     }
 
     #[test]

@@ -132,6 +132,7 @@ impl Streams {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::sharing::Share;
 
     #[test]
     fn events_measure_simulated_time() {
@@ -140,7 +141,7 @@ mod tests {
         let (start, end, other) = (streams.create_event(), streams.create_event(), streams.create_event());
         streams.record(start, stream).unwrap();
         let id = streams.find(stream).unwrap();
-        streams.enqueue(id, Engine::Kernels, 0, 2_500_000_000);
+        streams.enqueue(id, Engine::Kernels(Share::WHOLE), 0, 2_500_000_000);
         streams.record(end, stream).unwrap();
         assert_eq!(streams.elapsed_ms(start, end), Err(CudaError::NOT_READY));
         assert_eq!(streams.query_event(end), Err(CudaError::NOT_READY));

@@ -1,10 +1,12 @@
 //! Simulated time: when the work of each stream runs.
 //!
-//! Streams overlap as on a GPU with one engine for kernels and one for copies in each direction: work starts when its
-//! stream has come to it and its engine is free. Kernels of different streams therefore do not share SMs. The host's
-//! own time is that of its waits alone. The legacy default stream waits for all blocking streams, and they for it.
+//! Streams overlap as on a GPU with one engine for copies in each direction: work starts when its stream has come to
+//! it and its engine is free, and a kernel when the others leave enough of the chip for it (`sharing`). The host's own
+//! time is that of its waits alone. The legacy default stream waits for all blocking streams, and they for it.
 
 use std::collections::BTreeMap;
+
+use crate::core::sharing::{Share, Sharing};
 
 /// A moment or a duration in picoseconds, which hold a cycle of any clock well enough.
 pub(crate) type Picoseconds = u64;
@@ -15,11 +17,12 @@ pub(crate) type StreamId = u64;
 pub(crate) const LEGACY: StreamId = 0;
 
 /// What executes a stream's work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Engine {
-    Kernels = 0,
-    ToDevice = 1,
-    ToHost = 2,
+    /// The SMs, of which a kernel needs a share.
+    Kernels(Share),
+    ToDevice,
+    ToHost,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +39,10 @@ pub(crate) struct Timeline {
     legacy_end: Picoseconds,
     streams: BTreeMap<StreamId, Stream>,
     last_stream: StreamId,
-    engines: [Picoseconds; 3],
+    kernels: Sharing,
+    /// When the engine for copies to the device is free.
+    to_device: Picoseconds,
+    to_host: Picoseconds,
 }
 
 impl Timeline {
@@ -69,10 +75,17 @@ impl Timeline {
         delay: Picoseconds,
         duration: Picoseconds,
     ) -> Picoseconds {
-        let free = &mut self.engines[engine as usize];
-        let start = (self.host + delay).max(*free);
-        let start = start.max(self.end_of(stream));
-        self.engines[engine as usize] = start + duration;
+        let ready = (self.host + delay).max(self.end_of(stream));
+        let start = match engine {
+            Engine::Kernels(share) => self.kernels.add(self.host, ready, duration, share),
+            Engine::ToDevice => ready.max(self.to_device),
+            Engine::ToHost => ready.max(self.to_host),
+        };
+        match engine {
+            Engine::Kernels(_) => {}
+            Engine::ToDevice => self.to_device = start + duration,
+            Engine::ToHost => self.to_host = start + duration,
+        }
         self.extend(stream, start + duration);
         start
     }
@@ -134,14 +147,16 @@ impl Timeline {
 mod tests {
     use super::*;
 
+    const KERNEL: Engine = Engine::Kernels(Share::WHOLE);
+
     #[test]
     fn streams_overlap_on_different_engines_only() {
         let mut timeline = Timeline::default();
         let (a, b) = (timeline.create(true), timeline.create(true));
         assert_eq!(timeline.enqueue(a, Engine::ToDevice, 0, 100), 0);
-        assert_eq!(timeline.enqueue(a, Engine::Kernels, 0, 50), 100);
+        assert_eq!(timeline.enqueue(a, KERNEL, 0, 50), 100);
         assert_eq!(timeline.enqueue(b, Engine::ToDevice, 0, 100), 100);
-        assert_eq!(timeline.enqueue(b, Engine::Kernels, 0, 50), 200);
+        assert_eq!(timeline.enqueue(b, KERNEL, 0, 50), 200);
         assert_eq!(timeline.record(a), 150);
         assert!(!timeline.is_idle(a));
         timeline.synchronize(a);
@@ -152,22 +167,34 @@ mod tests {
     }
 
     #[test]
+    fn small_kernels_of_two_streams_share_the_chip() {
+        let mut timeline = Timeline::default();
+        let (a, b) = (timeline.create(true), timeline.create(true));
+        let small = Engine::Kernels(Share::new(14.0, 56.0, 0.2, 0.1, 32));
+        assert_eq!((timeline.enqueue(a, small, 0, 50), timeline.enqueue(b, small, 0, 70)), (0, 0));
+        // Those of one stream do not overlap.
+        assert_eq!(timeline.enqueue(a, small, 0, 50), 50);
+        assert_eq!(timeline.enqueue(b, KERNEL, 0, 10), 100);
+        assert_eq!((timeline.record(a), timeline.record(b)), (100, 110));
+    }
+
+    #[test]
     fn the_default_stream_waits_for_blocking_streams_and_they_for_it() {
         let mut timeline = Timeline::default();
         let (blocking, free) = (timeline.create(true), timeline.create(false));
         timeline.enqueue(free, Engine::ToHost, 0, 1000);
         timeline.enqueue(blocking, Engine::ToDevice, 0, 100);
-        assert_eq!(timeline.enqueue(LEGACY, Engine::Kernels, 0, 10), 100);
+        assert_eq!(timeline.enqueue(LEGACY, KERNEL, 0, 10), 100);
         assert_eq!(timeline.enqueue(blocking, Engine::ToDevice, 0, 1), 110);
-        assert_eq!(timeline.enqueue(free, Engine::Kernels, 0, 1), 1000);
+        assert_eq!(timeline.enqueue(free, KERNEL, 0, 1), 1000);
     }
 
     #[test]
     fn a_launch_is_known_to_the_device_only_after_its_overhead() {
         let mut timeline = Timeline::default();
-        assert_eq!(timeline.enqueue(LEGACY, Engine::Kernels, 5, 10), 5);
+        assert_eq!(timeline.enqueue(LEGACY, KERNEL, 5, 10), 5);
         // Hidden behind the first.
-        assert_eq!(timeline.enqueue(LEGACY, Engine::Kernels, 5, 10), 15);
+        assert_eq!(timeline.enqueue(LEGACY, KERNEL, 5, 10), 15);
         let (a, b) = (timeline.create(false), timeline.create(false));
         let event = timeline.record(LEGACY);
         timeline.wait(a, event);

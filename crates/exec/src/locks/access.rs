@@ -46,7 +46,7 @@ impl<const N: usize> WarpAccess<N> {
                 if let Some(lane) = missed.clone().next() {
                     let bit = unit.bit(bits.base + word(lane));
                     let late = (bits, lane as u32, bit, word(lane), missed.count() as u32);
-                    reach.lock_notes.too_late(late, unit.holder(bit));
+                    reach.notes.locks.too_late(late, unit.holder(bit));
                 }
             }
             taken |= got;

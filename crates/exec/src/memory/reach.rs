@@ -6,7 +6,6 @@ use warploom_isa::{AtomOp, Kernel, MAX_CLUSTER_CTAS, Space, Ty};
 use crate::fault::{AccessKind, FaultKind};
 use crate::kit::bits::BitSet;
 use crate::kit::lane_mask::LaneMask;
-use crate::locks::notes::LockNotes;
 use crate::locks::unit::LockUnit;
 use crate::memory::address::Addresses;
 use crate::memory::bytes::{
@@ -14,7 +13,9 @@ use crate::memory::bytes::{
 };
 use crate::memory::rows::Rows;
 use crate::memory::shared::Shared;
-use crate::memory::store::Global;
+use crate::memory::store::{Global, NO_ALLOCATION};
+use crate::notes::Notes;
+use crate::outside::Who;
 use crate::sync::cluster::Membership;
 use crate::texture::Textures;
 use crate::warp::Warp;
@@ -38,7 +39,7 @@ pub struct Reach<'a> {
     pub cluster: Option<&'a Membership>,
     /// The lock bits of the CTA's SM, if the kernel uses them.
     pub lock_unit: Option<&'a mut LockUnit>,
-    pub lock_notes: &'a mut LockNotes,
+    pub notes: &'a mut Notes,
     pub textures: &'a Textures,
     pub constants: &'a [u8],
     pub params: &'a [u8],
@@ -87,7 +88,12 @@ impl Reach<'_> {
             Touch { space: Space::Generic, bytes: 1, kind: AccessKind::Load },
             &at,
             LaneMask::of(lane),
-            |reach, warp, at| reach.gather(warp, at, &mut row),
+            |reach, warp, piece| {
+                // What lies outside of all allocations is zero.
+                if piece.at != NO_ALLOCATION {
+                    reach.gather(warp, piece, &mut row);
+                }
+            },
         )?;
         Ok(row[0][lane] as u8)
     }
@@ -214,11 +220,42 @@ impl Reach<'_> {
             let room = (len + 1).saturating_sub(bytes as u64);
             let here = addresses.within(left, base, room);
             if !here.contains(lane) {
-                return Err(self.out_of_bounds(touch, lane, address, activation));
+                self.outside(warp, activation, touch, (addresses, lane), f)?;
+                left &= !LaneMask::of(lane);
+                continue;
             }
             f(self, warp, &Piece { space, at, base, mask: here, addresses, bytes });
             left &= !here;
         }
+        Ok(())
+    }
+
+    /// A lane's bytes are not all in one allocation: a fault, unless it loads and may do so.
+    #[cold]
+    #[inline(never)]
+    fn outside<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        touch: Touch,
+        (addresses, lane): (&Addresses<N>, usize),
+        f: &mut impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
+    ) -> Result<(), Bad> {
+        let Touch { space, bytes, kind } = touch;
+        let address = addresses.at(lane);
+        let passes = space == Space::Global && kind == AccessKind::Load && self.memory.loads_zeros(address);
+        let Some(path) = warp.control.current().filter(|_| passes) else {
+            return Err(self.out_of_bounds(touch, lane, address, activation));
+        };
+        let who = Who { cta: self.cta, warp: warp.id, lane, thread: warp.thread(lane) };
+        let memory = &self.memory;
+        self.notes.outside.note(path.pc, who, || {
+            let place = memory.describe(address, u64::from(bytes));
+            format!("{} at {address:#x}, {place},", kind.of(bytes))
+        });
+        let at = self.memory.lend(address, bytes as usize);
+        f(self, warp, &Piece { space, at, base: address, mask: LaneMask::of(lane), addresses, bytes });
+        self.memory.take_back();
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! The bytes of device memory, as the allocations that hold them. Every access is checked against them.
 
 use crate::kit::bits::BitSet;
+use crate::outside::OutsideLoads;
+
 /// Where global memory begins: above the windows of the other spaces, low enough for 32-bit code.
 pub const GLOBAL_BASE: u64 = 0x1000_0000;
 
@@ -19,8 +21,17 @@ const LEAST_LARGE_GUARD: u64 = 64 << 10;
 /// Allocations beyond this have the small guard: programs with 32-bit addresses reach no further.
 const LARGE_GUARDS_END: u64 = 1 << 31;
 
-/// Freed allocations that are remembered for messages.
+/// Freed allocations that are remembered, for messages and for [`Memory::loads_zeros`].
 const REMEMBERED: usize = 64;
+
+/// What a GPU maps at once: [`OutsideLoads::Zero`] holds where an allocation has a part of it.
+const PAGE: u64 = 2 << 20;
+
+/// So far from all allocations lies what is no pointer to device memory at all.
+const FAR: u64 = 1 << 40;
+
+/// The number of no allocation: bytes outside of all, which move later.
+pub const NO_ALLOCATION: usize = usize::MAX;
 
 /// Memory does not hold what is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,12 +83,26 @@ pub struct Memory {
     used: u64,
     total: u64,
     track_writes: bool,
+    outside_loads: OutsideLoads,
 }
 
 impl Memory {
     /// Memory of `total` bytes. With `track_writes`, it knows which bytes were never written.
     pub fn new(total: u64, track_writes: bool) -> Self {
-        Memory { allocations: Vec::new(), freed: Vec::new(), next: GLOBAL_BASE, used: 0, total, track_writes }
+        Memory {
+            allocations: Vec::new(),
+            freed: Vec::new(),
+            next: GLOBAL_BASE,
+            used: 0,
+            total,
+            track_writes,
+            outside_loads: OutsideLoads::default(),
+        }
+    }
+
+    /// Chooses what loads outside of all allocations do.
+    pub fn outside_loads(self, outside_loads: OutsideLoads) -> Self {
+        Memory { outside_loads, ..self }
     }
 
     /// Takes `bytes` zero bytes, which count as never written, and returns their address.
@@ -174,6 +199,38 @@ impl Memory {
         }
         self.freed.push((gone.base, gone.bytes.len() as u64, gone.name));
         true
+    }
+
+    /// Whether a load at `address`, some of whose bytes are outside of all allocations, reads zeros there.
+    pub fn loads_zeros(&self, address: u64) -> bool {
+        let page = address & !(PAGE - 1);
+        let mapped = || {
+            let after = self.allocations.partition_point(|a| a.base < page.saturating_add(PAGE));
+            let last = after.checked_sub(1).map(|at| &self.allocations[at]);
+            last.is_some_and(|a| a.base + a.bytes.len() as u64 > page)
+        };
+        let freed = || self.freed.iter().any(|(base, len, _)| address.wrapping_sub(*base) < *len);
+        self.outside_loads == OutsideLoads::Zero && mapped() && !freed()
+    }
+
+    /// Makes bytes that are not all in one allocation the last allocation: zeros, but for those that one holds. Only
+    /// its number finds it, and only until [`Memory::take_back`].
+    fn lend(&mut self, address: u64, bytes: usize) -> usize {
+        let mut held = vec![0; bytes];
+        let mut written = self.track_writes.then(|| BitSet::new(bytes));
+        for (at, byte) in held.iter_mut().enumerate() {
+            let of = self.find(address + at as u64).map(|found| &self.allocations[found]);
+            let place = of.map(|of| (of, (address + at as u64 - of.base) as usize));
+            *byte = place.map_or(0, |(of, place)| of.bytes[place]);
+            let known = place.is_none_or(|(of, place)| {
+                of.written.as_ref().is_none_or(|written| written.contains(place, 1))
+            });
+            if let Some(written) = written.as_mut().filter(|_| known) {
+                written.insert(at, 1);
+            }
+        }
+        self.allocations.push(Allocation { base: address, name: String::new(), bytes: held, written });
+        self.allocations.len() - 1
     }
 
     /// The number of the allocation that holds `address`.
@@ -297,6 +354,7 @@ impl Memory {
         let ahead = after.map(|a| (a.base - address, a));
         match (past, ahead) {
             (None, None) => "no global memory is allocated".to_string(),
+            (Some((FAR.., _)), None) => "far from all device memory, as a pointer of the host is".to_string(),
             (Some((past, a)), ahead) if ahead.is_none_or(|(ahead, _)| past <= ahead) => {
                 let len = a.bytes.len() as u64;
                 if address < a.base + len {
@@ -332,6 +390,21 @@ impl Global<'_> {
         match self {
             Global::Now(memory) => Global::Now(memory),
             Global::Later(memory) => Global::Later(memory),
+        }
+    }
+
+    /// A number for bytes that are not all in one allocation, for a load; give it back with [`Global::take_back`].
+    pub fn lend(&mut self, address: u64, bytes: usize) -> usize {
+        match self {
+            Global::Now(memory) => memory.lend(address, bytes),
+            // A line has zeros beyond the end of an allocation.
+            Global::Later(_) => NO_ALLOCATION,
+        }
+    }
+
+    pub fn take_back(&mut self) {
+        if let Global::Now(memory) = self {
+            memory.allocations.pop();
         }
     }
 
@@ -426,6 +499,30 @@ mod tests {
     }
 
     #[test]
+    fn loads_outside_of_allocations() {
+        let mut memory = Memory::new(1 << 30, true);
+        let a = memory.allocate(100, 1, "a").unwrap();
+        assert!(!memory.loads_zeros(a + 100));
+        let mut memory = Memory { allocations: Vec::new(), ..memory.outside_loads(OutsideLoads::Zero) };
+        let b = memory.allocate(PAGE, 1, "b").unwrap();
+        let c = memory.allocate(8, 1, "c").unwrap();
+        memory.write(c, &[1, 2, 3, 4]);
+        assert!(b > GLOBAL_BASE && memory.loads_zeros(b - 1) && memory.loads_zeros(c + 8));
+        assert!(
+            !memory.loads_zeros(GLOBAL_BASE - 1) && !memory.loads_zeros(c + PAGE) && !memory.loads_zeros(0)
+        );
+        let lent = memory.lend(c, 16);
+        assert_eq!(memory.allocation(lent), (c, &[1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..]));
+        let known = memory.written(lent).unwrap();
+        assert!(known.contains(0, 4) && !known.contains(4, 1) && known.contains(8, 8));
+        Global::Now(&mut memory).take_back();
+        assert_eq!(memory.find(c), Some(1));
+        // What was freed is not just outside.
+        memory.free(b);
+        assert!(!memory.loads_zeros(b) && memory.loads_zeros(c - 1));
+    }
+
+    #[test]
     fn words_for_bad_addresses() {
         let mut memory = Memory::new(1 << 20, false);
         assert_eq!(memory.describe(0, 4), "no global memory is allocated");
@@ -434,6 +531,8 @@ mod tests {
         assert_eq!(memory.describe(a + 4100, 4), "4 bytes past the end of buffer 0 (4096 bytes)");
         assert_eq!(memory.describe(a + 4092, 8), "the last 4 bytes past the end of buffer 0 (4096 bytes)");
         assert_eq!(memory.describe(a - 4, 4), "4 bytes before the start of buffer 0 (4096 bytes)");
+        let host = memory.describe(0x7fff_0000_1000, 4);
+        assert_eq!(host, "far from all device memory, as a pointer of the host is");
         memory.free(a);
         assert_eq!(memory.describe(a + 8, 4), "at byte 8 of buffer 0 (4096 bytes), which was freed");
     }

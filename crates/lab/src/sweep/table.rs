@@ -41,7 +41,7 @@ impl std::str::FromStr for Filter {
 
 /// Lists of objects in a run's figures are tables of their own. These have names for the table, and for the column that
 /// numbers its rows within a run; any other has its own name, and numbers them as `row`.
-const NESTED: [(&str, &str, &str); 11] = [
+const NESTED: [(&str, &str, &str); 12] = [
     ("per_launch", "launches", "launch"),
     ("sms", "sms", "sm"),
     ("profile.lines", "lines", "rank"),
@@ -53,6 +53,7 @@ const NESTED: [(&str, &str, &str); 11] = [
     ("races", "races", "race"),
     ("lock_warnings", "lock_warnings", "warning"),
     ("uninitialised", "uninitialised", "read"),
+    ("outside_loads", "outside_loads", "load"),
 ];
 
 /// The rows of a list that is a table of its own.

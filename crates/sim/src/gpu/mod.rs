@@ -16,6 +16,7 @@ use crate::chip::Chip;
 use crate::exec::launch::{Launch, Limits, Shape};
 use crate::exec::memory::store::Memory;
 use crate::exec::occupancy::{LocalLimit, Occupancy, Unlaunchable, check_launch};
+use crate::exec::outside::OutsideLoads;
 use crate::exec::races::Races;
 use crate::exec::texture::{Object, Sampler, Textures};
 pub use crate::gpu::module::{LoadedKernel, LoadedModule, ModuleError};
@@ -60,6 +61,8 @@ pub struct Checks {
     pub uninitialised: bool,
     /// Accesses that race ([`Stats::races`]).
     pub races: bool,
+    /// Loads outside of all allocations.
+    pub outside_loads: OutsideLoads,
 }
 
 /// How a launch is executed.
@@ -75,6 +78,7 @@ impl Gpu {
     /// A chip with empty memory.
     pub fn new(chip: Chip, checks: Checks) -> Gpu {
         let memory = Memory::new(chip.memory.global_bytes, checks.uninitialised);
+        let memory = memory.outside_loads(checks.outside_loads);
         let side = MemorySide::new(&chip);
         Gpu {
             chip,

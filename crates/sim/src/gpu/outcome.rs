@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::exec::fault::Fault;
 use crate::exec::occupancy::Unlaunchable;
+use crate::exec::outside::OutsideLoad;
 use crate::exec::races::Race;
 use crate::exec::uninitialised::UninitialisedRead;
 use crate::explain::hang::Hang;
@@ -29,6 +30,9 @@ pub struct Stats {
     pub races: Vec<Race>,
     /// Suspicious uses of lock bits.
     pub lock_warnings: Vec<LockWarning>,
+    /// Loads outside of all allocations that read zeros, one entry per instruction; empty unless the
+    /// [`Gpu`](crate::Gpu) lets them pass.
+    pub outside_loads: Vec<OutsideLoad>,
     /// The timed model's counters; `None` in the functional model.
     pub timed: Option<Box<TimedStats>>,
     /// The timeline, if it was asked for ([`Timing::trace`](crate::Timing::trace)).

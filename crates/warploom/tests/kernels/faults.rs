@@ -2,7 +2,9 @@
 
 use std::fmt::Debug;
 
-use warploom::{Error, Fault, FaultKind, Hang, HangReason, Launch, Report, SimOptions, args};
+use warploom::{
+    Device, Error, Fault, FaultKind, Hang, HangReason, Launch, OutsideLoads, Report, SimOptions, args,
+};
 
 use crate::inline::{kernel, kernel_after, module};
 use crate::support::{MACHINES, Machine, machines_of};
@@ -213,6 +215,79 @@ fn use_after_free() {
         gpu.launch(&kernel, Launch::grid(1), args![&kept]).unwrap();
         error.to_string()
     }));
+    // It is not just outside of an allocation.
+    let mut gpu = lenient(MACHINES[0]);
+    let module = gpu.load_ptx_named("bad.ptx", &text).unwrap();
+    let kernel = module.kernel("k").unwrap();
+    let (_kept, gone) = (gpu.zeros::<u32>(16).unwrap(), gpu.zeros_named::<u32>("weights", 16).unwrap());
+    let address = gone.address();
+    drop(gone);
+    let error = gpu.launch(&kernel, Launch::grid(1), args![address]).unwrap_err().to_string();
+    assert!(error.contains("which was freed"), "{error}");
+    gpu.launch(&kernel, Launch::grid(1), args![address + 64]).unwrap();
+}
+
+/// A device that lets loads outside of allocations pass.
+fn lenient(machine: Machine) -> Device {
+    let options = SimOptions { outside_loads: OutsideLoads::Zero, ..SimOptions::default() };
+    machine.with(machine.as_written(), options)
+}
+
+/// 64 threads load a word and a vector each of 51 words, and one copies 16 bytes, of which 12 exist.
+#[test]
+fn loads_outside_read_zeros_if_they_may() {
+    let body = ".shared .align 16 .u32 box[4];
+        ld.global.u32 %r5, [%d3];
+        mad.wide.u32 %d4, %r0, 8, %d1;
+        ld.v2.u32 {%r6, %r7}, [%d4];
+        mov.u32 %r9, box;
+        setp.eq.u32 %p1, %r2, 0;
+        @%p1 cp.async.ca.shared.global [%r9], [%d1+192], 16;
+        cp.async.wait_all;
+        bar.sync 0;
+        and.b32 %r10, %r2, 3;
+        mad.lo.u32 %r9, %r10, 4, %r9;
+        ld.shared.u32 %r8, [%r9];
+        st.global.v4.u32 [%d2], {%r5, %r6, %r7, %r8};";
+    let text = kernel(4, body);
+    let value = |at: u32| if at < 51 { at + 1 } else { 0 };
+    let expected: Vec<u32> =
+        (0..64).flat_map(|t| [value(t), value(2 * t), value(2 * t + 1), value(48 + t % 4)]).collect();
+    assert_message!(same_on(MACHINES, |machine| {
+        let mut gpu = lenient(machine);
+        let module = gpu.load_ptx_named("outside.ptx", &text).unwrap();
+        let kernel = module.kernel("k").unwrap();
+        let out = gpu.zeros::<u32>(256).unwrap();
+        let input = gpu.buffer(&(1..=51).collect::<Vec<u32>>()).unwrap();
+        let report = gpu.launch(&kernel, Launch::grid(2).block(32), args![&out, &input]).unwrap();
+        assert_eq!(out.read(&gpu).unwrap(), expected, "on {machine}");
+        let told = report.outside_loads.iter();
+        told.map(|load| format!("{} × {}\n  at {}", load.count, load.message, load.place))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }));
+}
+
+#[test]
+fn stores_and_loads_far_outside_fault_even_if_loads_may_pass() {
+    let bodies = [
+        "st.global.u32 [%d1+204], 1;",
+        "atom.global.add.u32 %r5, [%d1+204], 1;",
+        "ld.global.u32 %r5, [%d1+4194304];",
+        "ld.global.u32 %r5, [16];",
+        "ld.shared.u32 %r5, [65536];",
+    ];
+    for body in bodies {
+        let text = kernel(1, body);
+        let said = same_on(MACHINES, |machine| {
+            let mut gpu = lenient(machine);
+            let module = gpu.load_ptx_named("bad.ptx", &text).unwrap();
+            let kernel = module.kernel("k").unwrap();
+            let (out, input) = (gpu.zeros::<u32>(32).unwrap(), gpu.zeros::<u32>(51).unwrap());
+            gpu.launch(&kernel, Launch::grid(1).block(32), args![&out, &input]).unwrap_err().to_string()
+        });
+        assert!(said.contains("kernel `k` faults: "), "{body}: {said}");
+    }
 }
 
 /// Runs one warp of kernel `k(out, in)` on 37 words each, of which only the first 20 of `in` were written.

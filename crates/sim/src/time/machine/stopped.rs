@@ -20,7 +20,7 @@ pub(crate) struct Finished<P> {
     pub warps: u64,
     pub output: Output,
     pub uninitialised: UninitialisedReads,
-    pub lock_notes: LockNotes,
+    pub notes: Notes,
     /// The observer of each SM.
     pub probes: Vec<P>,
 }
@@ -124,14 +124,14 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
             warps,
             output: Output::default(),
             uninitialised: UninitialisedReads::default(),
-            lock_notes: LockNotes::default(),
+            notes: Notes::default(),
             probes: Vec::new(),
         };
         let mut probes: Vec<_> = machine.builder.into_probes().collect();
         for (id, mut sm) in machine.sms.into_things() {
             let effects = std::mem::take(sm.effects_mut());
             finished.output.merge(effects.output);
-            finished.lock_notes.merge(effects.lock_notes);
+            finished.notes.merge(effects.notes);
             let (parts, unwritten, (_, probe)) = sm.take_apart();
             finished.uninitialised.merge(unwritten);
             probes[id] = Some(probe);

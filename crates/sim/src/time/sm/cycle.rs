@@ -63,7 +63,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let mut effects = execution.effects;
         for cta in self.ended_ctas.drain(..) {
             if let Some(unit) = effects.lock_units.of(self.id) {
-                effects.lock_notes.cta_ended(unit, cta);
+                effects.notes.locks.cta_ended(unit, cta);
             }
         }
         self.effects = Some(effects);
