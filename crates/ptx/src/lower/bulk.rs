@@ -242,6 +242,9 @@ const fn constant(start: u32) -> Field {
     Field { start, bytes: 1, count: 1, is_constant: true }
 }
 
+/// Behind the address, with which it is written.
+const MARK_AT: u32 = 8;
+
 const FIELDS: &[(&str, Field)] = &[
     ("global_address", field(0, 8, 1)),
     ("elemtype", constant(12)),
@@ -294,6 +297,12 @@ pub(super) fn tensormap(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let base = b.whole(address, bits);
     let access = Access { wide_address: bits == 64, ..Access::plain(address.space, stored) };
     b.emit(Op::St(access), Dst::None, &[base, Operand::Imm(start + bytes * nth), value]);
+    if start == 0 {
+        // Zeros become a map.
+        let mark = Access { ty: Ty::B32, ..access };
+        let sources = [base, Operand::Imm(MARK_AT), Operand::Imm(isa::TENSOR_MAP_MARK)];
+        b.emit(Op::St(mark), Dst::None, &sources);
+    }
     Ok(())
 }
 
