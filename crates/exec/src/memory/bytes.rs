@@ -164,6 +164,7 @@ pub fn update_flat<const N: usize>(
     rows: &mut Rows<N>,
 ) -> LaneMask {
     match piece.bytes {
+        16 => update_quads(data, piece, atomic.0, rows),
         8 => update_words::<N, 8>(data, piece, atomic, rows),
         2 => update_words::<N, 2>(data, piece, atomic, rows),
         _ => update_words::<N, 4>(data, piece, atomic, rows),
@@ -193,6 +194,30 @@ fn update_words<const N: usize, const BYTES: usize>(
     LaneMask(changed)
 }
 
+/// As [`update_flat`] on 16 bytes, which are exchanged as one.
+fn update_quads<const N: usize>(
+    data: &mut [u8],
+    piece: &Piece<'_, N>,
+    op: AtomOp,
+    rows: &mut Rows<N>,
+) -> LaneMask {
+    let mut changed = LaneMask::NONE;
+    for lane in piece.mask.lanes() {
+        let at = piece.offset(lane);
+        let place: &mut [u8; 16] = (&mut data[at..at + 16]).try_into().expect("of this length");
+        let found = u128::from_le_bytes(*place);
+        let new = lanes::exchanged(op, found, rows.quad_operands(lane));
+        for (row, bytes) in rows.found_mut(16).iter_mut().zip(place.chunks_exact(4)) {
+            row[lane] = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+        }
+        *place = new.to_le_bytes();
+        if new != found {
+            changed |= LaneMask::of(lane);
+        }
+    }
+    changed
+}
+
 /// As [`update_flat`] in local memory, where every lane has its own words.
 pub fn update_local<const N: usize>(
     warp: &mut Warp<N>,
@@ -201,8 +226,13 @@ pub fn update_local<const N: usize>(
     rows: &mut Rows<N>,
 ) {
     gather_local(warp, piece, rows.found_mut(piece.bytes));
-    let mut new = [[0u32; N]; 2];
+    let mut new = [[0u32; N]; 4];
     for lane in piece.mask.lanes() {
+        if piece.bytes == 16 {
+            let value = lanes::exchanged(op, rows.quad_found(lane), rows.quad_operands(lane));
+            (0..4).for_each(|row| new[row][lane] = (value >> (32 * row)) as u32);
+            continue;
+        }
         let [b, c] = rows.operands(op, piece.bytes, lane);
         let value = lanes::atomic(AtomicUnit::Sm, op, ty, [rows.found(piece.bytes, lane), b, c]);
         (new[0][lane], new[1][lane]) = (value as u32, (value >> 32) as u32);

@@ -209,12 +209,13 @@ impl Reach<'_> {
                 Space::Shared | Space::Cluster => (0, 0, self.shared.bytes.len() as u64),
                 Space::Const => (0, 0, self.constants.len() as u64),
                 Space::Param => (0, 0, self.params.len() as u64),
-                Space::Local => (0, 0, local_extent(self.kernel, activation)),
+                Space::Local => (0, 0, local_extent(self.kernel, warp, activation)),
             };
             let room = (len + 1).saturating_sub(bytes as u64);
             let here = addresses.within(left, base, room);
             if !here.contains(lane) {
-                return Err(self.out_of_bounds(touch, lane, address, activation));
+                let extent = local_extent(self.kernel, warp, activation);
+                return Err(self.out_of_bounds(touch, (lane, address), activation, extent));
             }
             f(self, warp, &Piece { space, at, base, mask: here, addresses, bytes });
             left &= !here;
@@ -223,14 +224,21 @@ impl Reach<'_> {
     }
 
     #[cold]
-    fn out_of_bounds(&self, touch: Touch, lane: usize, address: u64, activation: &Activation) -> Bad {
+    fn out_of_bounds(
+        &self,
+        touch: Touch,
+        (lane, address): (usize, u64),
+        activation: &Activation,
+        local_extent: u64,
+    ) -> Bad {
         let Touch { space, bytes, kind: access } = touch;
-        let place = self.describe(space, address, bytes, activation);
+        let place = self.describe(touch, address, activation, local_extent);
         Bad { lane, kind: FaultKind::OutOfBounds { access, space, address, bytes, place } }
     }
 
     /// Says in words where a bad address lies.
-    fn describe(&self, space: Space, address: u64, bytes: u32, activation: &Activation) -> String {
+    fn describe(&self, touch: Touch, address: u64, activation: &Activation, local_extent: u64) -> String {
+        let Touch { space, bytes, .. } = touch;
         match space {
             Space::Global | Space::Generic => {
                 let near = self.memory.describe(address, bytes as u64);
@@ -251,7 +259,7 @@ impl Reach<'_> {
             Space::Local => {
                 let function = &self.kernel.functions[activation.function as usize];
                 let what = format!("the thread's stack, as `{}` runs", function.name);
-                past_end(address, local_extent(self.kernel, activation), &what)
+                past_end(address, local_extent, &what)
             }
         }
     }
@@ -376,8 +384,9 @@ fn misaligned<const N: usize>(touch: Touch, addresses: &Addresses<N>, mask: Lane
 }
 
 /// How far a thread's local memory reaches while this activation runs.
-fn local_extent(kernel: &Kernel, activation: &Activation) -> u64 {
-    activation.frame as u64 + kernel.functions[activation.function as usize].frame_bytes as u64
+fn local_extent<const N: usize>(kernel: &Kernel, warp: &Warp<N>, activation: &Activation) -> u64 {
+    let frame = activation.frame as u64 + kernel.functions[activation.function as usize].frame_bytes as u64;
+    frame.max(warp.highest_stack_top() as u64)
 }
 
 pub(crate) fn past_end(address: u64, len: u64, what: &str) -> String {

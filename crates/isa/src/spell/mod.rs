@@ -328,6 +328,7 @@ fn exists(op: Op) -> bool {
         Op::Redux(op, ty) => match op {
             ReduxOp::Add => matches!(ty, Ty::S32 | Ty::U32),
             ReduxOp::Min | ReduxOp::Max => ty != Ty::B32,
+            ReduxOp::MinNan | ReduxOp::MaxNan => ty == Ty::F32,
             ReduxOp::And | ReduxOp::Or | ReduxOp::Xor => ty == Ty::B32,
         },
         Op::Atom(op, access) => match op {
