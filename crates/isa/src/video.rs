@@ -19,6 +19,28 @@ pub struct Video {
     pub summed: u8,
 }
 
+impl Video {
+    /// As in PTX, in upper case: `VADD4.S32.U32.U32.SAT`. Listings show it; it cannot be read back.
+    pub fn mnemonic(&self) -> String {
+        let operation = format!("{:?}", self.op).to_uppercase();
+        let name = operation.split('(').next().unwrap_or_default();
+        let count = if self.bits == 32 { String::new() } else { (32 / self.bits).to_string() };
+        let ty = |signed: bool| if signed { "S32" } else { "U32" };
+        let (d, a, b) = (ty(self.d_signed), ty(self.a_signed), ty(self.b_signed));
+        let mut text = format!("V{name}{count}.{d}.{a}.{b}");
+        if let VideoOp::Set(cmp) = self.op {
+            text += &format!(".{cmp:?}").to_uppercase();
+        }
+        if self.clamp != 0 {
+            text += ".SAT";
+        }
+        if self.summed != 0 {
+            text += ".ADD";
+        }
+        text
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VideoOp {
     Add,

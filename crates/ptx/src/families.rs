@@ -84,9 +84,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     family(
         "Asynchronous copies",
         &["cp.async.bulk", "cp.reduce.async.bulk"],
-        Partly(
-            "without `.im2col`, `.cp_mask`; halves have no minimum and maximum; `.prefetch` is checked, then ignored",
-        ),
+        Partly("without `.im2col`, `.cp_mask`; `.prefetch` is checked, then ignored"),
     ),
     family("Asynchronous copies", &["cp.async.bulk.commit_group", "cp.async.bulk.wait_group"], Modelled),
     family(
@@ -103,7 +101,7 @@ pub(crate) const FAMILIES: &[Family] = &[
         "Control flow",
         &["call"],
         Partly(
-            "without functions that have no body, except `vprintf` and `__assertfail`; without vector registers as parameters",
+            "without functions that have no body, except `vprintf` and `__assertfail`; no vectors as `.reg` parameters",
         ),
     ),
     family("Synchronization", &["bar", "bar.warp", "barrier", "membar"], Modelled),

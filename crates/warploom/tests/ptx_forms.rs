@@ -354,3 +354,23 @@ fn smallest_and_largest_halves_of_vectors() {
     let error = refusal(&format!("{BEGIN} red.global.min.v2.f32 [%out], {{%f0, %f1}}; ret; }}"));
     assert!(error.contains("PTX has no"), "{error}");
 }
+
+#[test]
+fn bulk_copies_keep_the_smaller_half() {
+    let ptx = format!(
+        "{BEGIN} .shared .align 16 .b8 new[16];
+        ld.global.v4.u32 {{%r0, %r1, %r2, %r3}}, [%in];
+        st.shared.v4.u32 [new], {{%r0, %r1, %r2, %r3}};
+        ld.global.v4.u32 {{%r0, %r1, %r2, %r3}}, [%in+16];
+        st.global.v4.u32 [%out], {{%r0, %r1, %r2, %r3}};
+        fence.proxy.async;
+        cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f16 [%out], [new], 16;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group 0;
+        ret; }}"
+    );
+    // Halves 1, -2, 3, -1.
+    let (first, second) = (0xc000_3c00, 0xbc00_4200);
+    let found = run(&ptx, 1, &[first, second, first, second, second, first, first, second], 4);
+    assert_eq!(found, [first, first, first, second]);
+}

@@ -1,8 +1,8 @@
 //! Tensor maps: 128 bytes that say where a tensor lies and which boxes of it are copied.
 //!
 //! The encoding of the hardware is secret, and programs do not look into it. Ours keeps every field at a place of its
-//! own, so that `tensormap.replace` is a store. Replacing the address sets the mark as well: a kernel may make a map out
-//! of zeros, field by field. Numbers are little-endian.
+//! own, so that `tensormap.replace` is a store. Replacing the address sets the mark as well: a kernel may make a map
+//! out of zeros, field by field. Numbers are little-endian.
 //!
 //! | bytes | field |
 //! |---|---|

@@ -8,7 +8,7 @@ use warploom_isa::{Access, AtomOp, Dst, Inst, Kernel, Op, Pc, Space, Ty};
 
 use crate::fault::{AccessKind, FaultKind};
 use crate::kit::lane_mask::LaneMask;
-use crate::lanes::{AtomicUnit, atomic, exchanged};
+use crate::lanes::{AtomicUnit, atomic};
 use crate::locks::holders::Change;
 use crate::memory::address::Addresses;
 use crate::memory::bytes::Piece;
@@ -431,7 +431,7 @@ impl<const N: usize> WarpAccess<N> {
     /// What a store or an atomic left in memory in a lane: up to 64 bits, the first ones of a vector. It is complete.
     pub fn left(&self, lane: usize) -> Option<u64> {
         match self.kind {
-            MemoryOp::Atomic { op, .. } if self.bytes == 16 => Some(self.quad_left(op, lane) as u64),
+            MemoryOp::Atomic { .. } if self.bytes == 16 => Some(self.rows.quads(lane)[1] as u64),
             MemoryOp::Atomic { op, ty, .. } => {
                 let (old, [b, c]) = (self.found(lane), self.operands(lane));
                 Some(atomic(AtomicUnit::Sm, op, ty, [old, b, c]))
@@ -441,23 +441,17 @@ impl<const N: usize> WarpAccess<N> {
         }
     }
 
-    /// What a store of a vector, or an atomic on 16 bytes, left after the first 8 bytes in a lane: offsets and 64 bits each.
+    /// What a store of a vector, or an atomic on 16 bytes, left after the first 8 bytes in a lane: offsets and 64 bits
+    /// each.
     pub fn stored_after(&self, lane: usize) -> impl Iterator<Item = (u64, u64)> {
         let rows = if self.kind == MemoryOp::Store { self.bytes as usize / 4 } else { 0 };
         let word = move |row: usize| u64::from(self.stored(row, lane));
         let of_store = (2..rows).step_by(2).map(move |row| (4 * row as u64, word(row) | word(row + 1) << 32));
         let of_atomic = match self.kind {
-            MemoryOp::Atomic { op, .. } if self.bytes == 16 => {
-                Some((8, (self.quad_left(op, lane) >> 64) as u64))
-            }
+            MemoryOp::Atomic { .. } if self.bytes == 16 => Some((8, (self.rows.quads(lane)[1] >> 64) as u64)),
             _ => None,
         };
         of_store.chain(of_atomic)
-    }
-
-    /// What an atomic on 16 bytes left in memory in a lane.
-    fn quad_left(&self, op: AtomOp, lane: usize) -> u128 {
-        exchanged(op, self.rows.quad_found(lane), self.rows.quad_operands(lane))
     }
 
     pub fn stores_to_shared(&self) -> bool {
@@ -469,7 +463,8 @@ impl<const N: usize> WarpAccess<N> {
         let MemoryOp::Atomic { op, ty, .. } = self.kind else { return LaneMask::NONE };
         let changed = |lane: &usize| {
             if self.bytes == 16 {
-                return self.quad_left(op, *lane) != self.rows.quad_found(*lane);
+                let [found, left] = self.rows.quads(*lane);
+                return found != left;
             }
             let (old, [b, c]) = (self.found(*lane), self.operands(*lane));
             atomic(AtomicUnit::Sm, op, ty, [old, b, c]) != old & (u64::MAX >> (64 - ty.bits()))

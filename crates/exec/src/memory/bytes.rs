@@ -206,10 +206,8 @@ fn update_quads<const N: usize>(
         let at = piece.offset(lane);
         let place: &mut [u8; 16] = (&mut data[at..at + 16]).try_into().expect("of this length");
         let found = u128::from_le_bytes(*place);
-        let new = lanes::exchanged(op, found, rows.quad_operands(lane));
-        for (row, bytes) in rows.found_mut(16).iter_mut().zip(place.chunks_exact(4)) {
-            row[lane] = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
-        }
+        let new = lanes::exchanged(op, found, rows.quads(lane));
+        rows.set_quads(lane, [found, new]);
         *place = new.to_le_bytes();
         if new != found {
             changed |= LaneMask::of(lane);
@@ -225,14 +223,19 @@ pub fn update_local<const N: usize>(
     (op, ty): (AtomOp, Ty),
     rows: &mut Rows<N>,
 ) {
-    gather_local(warp, piece, rows.found_mut(piece.bytes));
     let mut new = [[0u32; N]; 4];
-    for lane in piece.mask.lanes() {
-        if piece.bytes == 16 {
-            let value = lanes::exchanged(op, rows.quad_found(lane), rows.quad_operands(lane));
-            (0..4).for_each(|row| new[row][lane] = (value >> (32 * row)) as u32);
-            continue;
+    if piece.bytes == 16 {
+        gather_local(warp, piece, &mut new);
+        for lane in piece.mask.lanes() {
+            let found = (0..4).fold(0, |found, row| found | u128::from(new[row][lane]) << (32 * row));
+            let left = lanes::exchanged(op, found, rows.quads(lane));
+            rows.set_quads(lane, [found, left]);
+            (0..4).for_each(|row| new[row][lane] = (left >> (32 * row)) as u32);
         }
+        return scatter_local(warp, piece, &new);
+    }
+    gather_local(warp, piece, rows.found_mut(piece.bytes));
+    for lane in piece.mask.lanes() {
         let [b, c] = rows.operands(op, piece.bytes, lane);
         let value = lanes::atomic(AtomicUnit::Sm, op, ty, [rows.found(piece.bytes, lane), b, c]);
         (new[0][lane], new[1][lane]) = (value as u32, (value >> 32) as u32);

@@ -133,7 +133,7 @@ pub fn write_found<const N: usize>(
     if let Dst::Vec(id) = dst {
         for (half, operand) in kernel.vectors[id.index()].iter().enumerate() {
             if let Operand::Reg(reg) = operand {
-                let found = std::array::from_fn(|lane| (rows.quad_found(lane) >> (64 * half)) as u64);
+                let found = std::array::from_fn(|lane| (rows.quads(lane)[0] >> (64 * half)) as u64);
                 registers.write64(Dst::Reg(*reg), &found, mask);
             }
         }

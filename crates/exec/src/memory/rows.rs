@@ -4,16 +4,16 @@ use warploom_isa::AtomOp;
 
 use crate::kit::lane_mask::LaneMask;
 
-/// Rows of the largest access: an atomic on 16 bytes with its two operands and what it found.
-pub const MAX_ROWS: usize = 12;
+/// Rows of the largest access, 32 bytes per lane.
+pub const MAX_ROWS: usize = 8;
 
 /// The first row of each of an atomic's two operands, and of what it found.
 const OPERANDS: [usize; 2] = [0, 2];
 const FOUND: usize = 4;
 
-/// The same of an atomic on 16 bytes.
-const QUAD_OPERANDS: [usize; 2] = [0, 4];
-const QUAD_FOUND: usize = 8;
+/// The first row of each operand of an atomic on 16 bytes. Once it has happened, what it found and what it left are
+/// there.
+const QUADS: [usize; 2] = [0, 4];
 
 /// The rows of a copy's shared addresses and byte counts, behind its data of up to 16 bytes.
 const COPY_DESTINATION: usize = 4;
@@ -28,7 +28,7 @@ const COPY_BYTES: usize = 5;
 /// | 4, 5 | data | value found | shared address, bytes to copy |
 /// | 6, 7 | data | | |
 ///
-/// An atomic on 16 bytes has its operands in rows 0 to 3 and 4 to 7, and the value found in 8 to 11.
+/// An atomic on 16 bytes has its operands in rows 0 to 3 and 4 to 7. What it found and what it left replace them.
 ///
 /// The store that ends an atomic's loop on lock bits has its data in rows 0 and 1, and what was there in 4 and 5.
 ///
@@ -75,32 +75,30 @@ impl<const N: usize> Rows<N> {
     /// The operands of an atomic on `bytes` bytes. Only a comparison has a second one.
     #[inline(always)]
     pub fn operands(&self, op: AtomOp, bytes: u32, lane: usize) -> [u64; 2] {
-        let rows = if bytes == 16 { QUAD_OPERANDS } else { OPERANDS };
-        let second = if op == AtomOp::Cas { self.value(rows[1], bytes, lane) } else { 0 };
-        [self.value(rows[0], bytes, lane), second]
+        let second = if op == AtomOp::Cas { self.value(OPERANDS[1], bytes, lane) } else { 0 };
+        [self.value(OPERANDS[0], bytes, lane), second]
     }
 
-    /// As [`Rows::operands`] with 16 bytes each.
-    pub fn quad_operands(&self, lane: usize) -> [u128; 2] {
-        QUAD_OPERANDS.map(|row| self.quad(row, lane))
+    /// The operands of an atomic on 16 bytes or, afterwards, what a lane found and what it left.
+    pub fn quads(&self, lane: usize) -> [u128; 2] {
+        let word = |row: usize| u128::from(self.value(row, 8, lane));
+        QUADS.map(|row| word(row) | word(row + 2) << 64)
+    }
+
+    /// What a lane of an atomic on 16 bytes found and what it left.
+    pub fn set_quads(&mut self, lane: usize, values: [u128; 2]) {
+        for (first, value) in QUADS.into_iter().zip(values) {
+            (0..4).for_each(|row| self.0[first + row][lane] = (value >> (32 * row)) as u32);
+        }
     }
 
     /// As [`Rows::set_wide_operand`] with 16 bytes, the low 8 first.
     pub fn set_quad_operand(&mut self, number: usize, halves: [&[u64; N]; 2]) {
         for (row, half) in [0, 2].into_iter().zip(halves) {
-            let row = QUAD_OPERANDS[number] + row;
+            let row = QUADS[number] + row;
             self.0[row] = half.map(|value| value as u32);
             self.0[row + 1] = half.map(|value| (value >> 32) as u32);
         }
-    }
-
-    /// What a lane of an atomic on 16 bytes found.
-    pub fn quad_found(&self, lane: usize) -> u128 {
-        self.quad(QUAD_FOUND, lane)
-    }
-
-    fn quad(&self, row: usize, lane: usize) -> u128 {
-        u128::from(self.value(row, 8, lane)) | u128::from(self.value(row + 2, 8, lane)) << 64
     }
 
     /// The first (0) or second (1) operand, of up to 32 bits.
@@ -119,7 +117,7 @@ impl<const N: usize> Rows<N> {
     /// What a lane of an atomic found.
     #[inline(always)]
     pub fn found(&self, bytes: u32, lane: usize) -> u64 {
-        self.value(if bytes == 16 { QUAD_FOUND } else { FOUND }, bytes, lane)
+        self.value(if bytes == 16 { QUADS[0] } else { FOUND }, bytes, lane)
     }
 
     #[inline(always)]
@@ -137,8 +135,7 @@ impl<const N: usize> Rows<N> {
     }
 
     pub fn found_mut(&mut self, bytes: u32) -> &mut [[u32; N]] {
-        let first = if bytes == 16 { QUAD_FOUND } else { FOUND };
-        &mut self.0[first..first + (bytes as usize).div_ceil(4)]
+        &mut self.0[FOUND..FOUND + (bytes as usize).div_ceil(4)]
     }
 
     /// Where in shared memory a copy's lanes put their bytes.

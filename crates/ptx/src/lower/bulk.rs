@@ -186,9 +186,6 @@ fn reduction(oc: &mut Opcode<'_>, way: BulkWay, of_tensor: bool) -> Result<(Atom
     };
     let ty = oc.ty(types)?;
     let half = matches!(ty, Ty::F16 | Ty::BF16);
-    if half && op != AtomOp::Add {
-        return Err(oc.not_modelled(format!("`{}`: only sums of halves are modelled", oc.name())));
-    }
     if noftz != (half && op == AtomOp::Add) {
         return Err(
             oc.error(format!("`{}`: `.noftz` goes with sums of halves, and only with them", oc.name()))
