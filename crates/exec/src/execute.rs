@@ -4,6 +4,7 @@ mod bulk;
 mod calls;
 mod clusters;
 mod special;
+mod stack;
 
 use std::sync::Arc;
 
@@ -204,6 +205,7 @@ impl Execution<'_> {
                     races.arrived(kernel, cta, warp, access);
                 }
             }
+            Op::Stack(op) => self.stack(warp, &activation, (inst, op), mask)?,
             Op::Special(special) => self.special(cta, warp, &activation, inst, special, mask),
             // Global addresses are generic ones already.
             Op::ToGeneric(Space::Global, ty) | Op::FromGeneric(Space::Global, ty) => {
@@ -325,6 +327,7 @@ impl Execution<'_> {
                     let (from, to) = (activation.frame + copy.callee, caller.frame + copy.caller);
                     copy_local(warp, from, to, copy.bytes, mask);
                 }
+                warp.leave_frame(mask, activation.frame);
                 warp.control.ret(mask);
                 return Ok(Next::Go);
             }

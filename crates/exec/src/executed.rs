@@ -319,6 +319,8 @@ impl Flow<'_> {
             {
                 return Judgement::Progress;
             }
+            // The top of the stack is no register, so nothing is claimed about it.
+            Op::Stack(_) => return Judgement::Progress,
             Op::Call | Op::Ret => {
                 let start = self.counts[0] + self.counts[1];
                 let local = (start..start + self.counts[2]).any(|word| state.contains(word));

@@ -2,6 +2,9 @@
 
 use crate::types::{AtomOp, Ty};
 
+/// Marks the 128 bytes of a tensor map as such, at byte 8 of them.
+pub const TENSOR_MAP_MARK: u32 = 0x4d54_4c57;
+
 /// From where to where bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BulkWay {

@@ -3,6 +3,7 @@
 
 use crate::inst::Op;
 use crate::types::*;
+use crate::video::VideoOp;
 
 /// One operand position in an instruction's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +113,13 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         Op::Prmt(_) => &[Dst, Src(0), Src(2), Src(1)],
         Op::Bfi(_) => &[Dst, Src(0), Src(1), Src(2), Src(3)],
         Op::CvtPack(_) => &[Dst, Src(0), Src(1), Opt(2)],
+        Op::Video(video) if video.summed != 0 || matches!(video.op, VideoOp::Mad(_)) => {
+            &[Dst, Src(0), Src(1), Src(2)]
+        }
+        Op::Video(_) => &[Dst, Src(0), Src(1)],
+        Op::Stack(StackOp::Alloca(_)) => &[Dst, Src(0)],
+        Op::Stack(StackOp::Save) => &[Dst],
+        Op::Stack(StackOp::Restore) => &[Src(0)],
         Op::CvtNarrow(_) => &[Dst, Src(0), Opt(1)],
         Op::Selp(_) => &[Dst, Src(0), Src(1), Pred(2)],
         Op::Special(_) => &[Dst, Slot::Special],

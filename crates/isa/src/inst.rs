@@ -5,6 +5,7 @@ use crate::matrix::*;
 use crate::narrow::CvtNarrow;
 use crate::texture::*;
 use crate::types::*;
+use crate::video::Video;
 
 /// A newtype over a small integer that indexes a dense array.
 macro_rules! index_type {
@@ -315,6 +316,8 @@ pub enum Op {
     CvtPack(Ty),
     /// d = a, or a and b, converted to or from a format that threads do not compute in.
     CvtNarrow(CvtNarrow),
+    /// d = a op b on parts of words; c is what the results are added to.
+    Video(Video),
 
     // ---- memory -----------------------------------------------------------------------------------------
     /// d (register or vector) = [a + b]. Sub-word data extends to one word, or to two if `wide`.
@@ -449,6 +452,8 @@ pub enum Op {
     Exit,
     /// The launch ends with an error.
     Trap,
+    /// The top of the thread's stack; addresses (32 bits) are of local memory.
+    Stack(StackOp),
     /// d (s32, may be None) = vprintf(format a, arguments b), generic addresses.
     Printf,
     /// The launch ends with an error: message a, file b, function `src[3]` (generic addresses), line c (u32).

@@ -38,6 +38,7 @@ pub mod spell;
 mod spin;
 mod texture;
 mod types;
+mod video;
 mod visit;
 mod webs;
 
@@ -53,4 +54,5 @@ pub use module::*;
 pub use narrow::*;
 pub use texture::*;
 pub use types::*;
+pub use video::*;
 pub use visit::{Lists, Shape, Value};

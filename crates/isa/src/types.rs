@@ -336,9 +336,23 @@ pub enum ReduxOp {
     Add,
     Min,
     Max,
+    /// As `Min` and `Max`, but NaN if any of the numbers is.
+    MinNan,
+    MaxNan,
     And,
     Or,
     Xor,
+}
+
+/// What happens to the top of a thread's stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StackOp {
+    /// d = the address of a more bytes. The alignment is a power of two, of which this is the exponent.
+    Alloca(u8),
+    /// d = the address that the next bytes would have.
+    Save,
+    /// The next bytes have the address a.
+    Restore,
 }
 
 /// Selection mode of `prmt`.

@@ -219,6 +219,8 @@ impl Op {
             | Op::FDivApprox { .. }
             | Op::CvtPack(_)
             | Op::CvtNarrow(_)
+            | Op::Video(_)
+            | Op::Stack(_)
             | Op::Fence(..)
             | Op::Prefetch
             | Op::CpAsyncCommit

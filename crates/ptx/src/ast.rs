@@ -179,6 +179,8 @@ pub(crate) struct Registers<'t> {
     /// The name, or the prefix of a family.
     pub name: Name<'t>,
     pub count: Option<u32>,
+    /// Elements of each: 1, or 2 or 4 of `.v2` and `.v4`.
+    pub lanes: u8,
 }
 
 /// `@!p opcode.modifiers operands;`
@@ -203,10 +205,12 @@ pub(crate) struct Operand<'t> {
 pub(crate) enum OperandKind<'t> {
     /// `name+4`: a register, variable, parameter, function or label, and a byte offset.
     Name(&'t str, i64),
-    /// `%tid.x`: name and component.
+    /// `%tid.x`, `v.x`, `%r1.b0`: name and component.
     Component(&'t str, &'t str),
     /// `!p`
     Not(Name<'t>),
+    /// `-a`, as `vmad` has it.
+    Minus(Box<Operand<'t>>),
     Constant(Constant),
     /// `[name+4]`, `[16]`.
     Address(Option<Name<'t>>, i64),

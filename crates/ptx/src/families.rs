@@ -34,8 +34,6 @@ const fn family(group: &'static str, mnemonics: &'static [&'static str], support
 }
 
 const CLUSTERS: Support = Refused("clusters are not modelled");
-const VIDEO: Support = Refused("video instructions are not modelled");
-const STACK: Support = Refused("the stack pointer of a thread is not accessible");
 
 /// All families, by group, in the manual's order.
 pub(crate) const FAMILIES: &[Family] = &[
@@ -54,9 +52,9 @@ pub(crate) const FAMILIES: &[Family] = &[
     family("Floating point", &["sin", "cos", "lg2", "ex2", "tanh"], Modelled),
     family("Comparison and selection", &["set", "setp", "selp", "slct"], Modelled),
     family("Logic and shift", &["and", "or", "xor", "not", "cnot", "lop3", "shf", "shl", "shr"], Modelled),
-    family("Data movement", &["mov"], Partly("without `.b128`, addresses of labels")),
+    family("Data movement", &["mov"], Partly("without addresses of labels")),
     family("Data movement", &["shfl", "prmt"], Modelled),
-    family("Data movement", &["ld", "ldu", "st"], Partly("without `.b128`")),
+    family("Data movement", &["ld", "ldu", "st"], Modelled),
     family(
         "Data movement",
         &["prefetch", "prefetchu", "applypriority", "discard", "createpolicy"],
@@ -86,9 +84,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     family(
         "Asynchronous copies",
         &["cp.async.bulk", "cp.reduce.async.bulk"],
-        Partly(
-            "without `.im2col`, `.cp_mask`; halves have no minimum and maximum; `.prefetch` is checked, then ignored",
-        ),
+        Partly("without `.im2col`, `.cp_mask`; `.prefetch` is checked, then ignored"),
     ),
     family("Asynchronous copies", &["cp.async.bulk.commit_group", "cp.async.bulk.wait_group"], Modelled),
     family(
@@ -105,7 +101,7 @@ pub(crate) const FAMILIES: &[Family] = &[
         "Control flow",
         &["call"],
         Partly(
-            "without functions that have no body, except `vprintf` and `__assertfail`; without predicate arguments",
+            "without functions that have no body, except `vprintf` and `__assertfail`; no vectors as `.reg` parameters",
         ),
     ),
     family("Synchronization", &["bar", "bar.warp", "barrier", "membar"], Modelled),
@@ -115,11 +111,10 @@ pub(crate) const FAMILIES: &[Family] = &[
         &["fence"],
         Partly("without `.sync_restrict`; accepted proxy fences order like `fence.acq_rel.cta`"),
     ),
-    family("Synchronization", &["atom"], Partly("without `.b128`; vectors have sums only")),
-    family("Synchronization", &["red"], Partly("vectors have sums only")),
+    family("Synchronization", &["atom", "red"], Modelled),
     family("Synchronization", &["red.async"], Partly("without `.mmio`, `.global`")),
     family("Synchronization", &["vote", "match", "activemask", "elect"], Modelled),
-    family("Synchronization", &["redux"], Partly("without `.abs`, `.NaN`")),
+    family("Synchronization", &["redux"], Modelled),
     family("Synchronization", &["griddepcontrol"], Partly("no effect: launches run one after the other")),
     family("Synchronization", &["mbarrier"], Partly("`try_wait` returns at once")),
     family("Synchronization", &["clusterlaunchcontrol"], CLUSTERS),
@@ -131,10 +126,10 @@ pub(crate) const FAMILIES: &[Family] = &[
     family("Tensor cores", &["wgmma.mma_async.sp"], Refused("sparse matrices are not modelled")),
     family("Tensor cores", &["wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"], Modelled),
     family("Tensor cores", &["tcgen05"], Refused("tensor memory is not modelled")),
-    family("Stack", &["stacksave", "stackrestore", "alloca"], STACK),
-    family("Video", &["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"], VIDEO),
-    family("Video", &["vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2"], VIDEO),
-    family("Video", &["vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4"], VIDEO),
+    family("Stack", &["stacksave", "stackrestore", "alloca"], Modelled),
+    family("Video", &["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"], Modelled),
+    family("Video", &["vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2"], Modelled),
+    family("Video", &["vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4"], Modelled),
     family(
         "Warploom's own",
         &["wl.ldslk", "wl.stsul"],
@@ -265,6 +260,7 @@ fn time(mnemonic: &str, support: Support) -> &'static str {
         _ if matches!(support, Refused(_)) => "",
         "prefetch" | "prefetchu" | "applypriority" | "discard" | "createpolicy" | "pmevent"
         | "setmaxnreg" | "griddepcontrol" | "wgmma.fence" => "issue only",
+        _ if mnemonic.starts_with('v') && mnemonic != "vote" => "that of its parts",
         "wmma" | "tensormap.replace" | "tensormap.cp_fenceproxy" => "that of its parts",
         _ => "yes",
     }

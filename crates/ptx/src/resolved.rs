@@ -48,6 +48,8 @@ pub struct Formal {
     pub bytes: u32,
     /// `.align`, or else the natural alignment of the type.
     pub align: u32,
+    /// `name[]`: an array of any size. What is passed is its address in the caller's frame, so `bytes` is 4.
+    pub variadic: bool,
     /// The register of a `.reg` parameter.
     pub reg: Option<RegId>,
     /// The frame variable of a `.param` parameter, in device functions with a body.
@@ -127,6 +129,8 @@ pub enum FrameKind {
     Param(u32),
     /// A formal result of this device function, by index.
     Return(u32),
+    /// The last formal parameter of a device function, `name[]`, by index. Here is the address of the array.
+    Variadic(u32),
 }
 
 /// A label in a body.
@@ -144,6 +148,8 @@ pub struct Prototype {
     pub returns: Vec<(u32, u32)>,
     /// (bytes, align) of each parameter.
     pub params: Vec<(u32, u32)>,
+    /// The last parameter is an array of any size, `_[]`.
+    pub variadic: bool,
 }
 
 /// `@!p opcode.modifiers operands;`
@@ -183,6 +189,12 @@ pub enum OperandKind {
     Reg(RegId),
     /// `!p`
     Not(RegId),
+    /// `%r1+4`: the value of a register plus a constant.
+    Sum(RegId, i64),
+    /// `%r1.b0`, `%r1.h10`: parts of a register, as video instructions select them.
+    Part(RegId, String),
+    /// `-a`
+    Minus(Box<Operand>),
     /// The 64-bit value of an integer constant expression, in two's complement if signed.
     Int(u64),
     /// `0f3F800000`

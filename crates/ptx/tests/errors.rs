@@ -86,7 +86,7 @@ fn syntax() {
         ("float in an expression", "mov.u32 %r1, 1 + 1.5;"),
         ("guard without register", "@ bra x;"),
         ("unknown directive", ".frobnicate 3;"),
-        ("vector register", ".reg .v4 .f32 q;"),
+        ("large vector register", ".reg .v4 .f64 q;"),
         ("register array", ".reg .b32 a[4];"),
         ("too many registers", ".reg .b32 %x<4294967296>;"),
         ("no type", ".reg x;"),
@@ -120,7 +120,7 @@ fn items() {
         ("alignment", ".global .align 3 .b8 x[4];"),
         ("parameter outside a function", ".param .u32 x;"),
         ("huge parameters", ".entry k(.param .b8 x[40000]) { ret; }"),
-        ("variable parameters", ".func f(.param .b8 x[]) { ret; }"),
+        ("variable parameters first", ".func f(.param .b8 x[], .param .u32 y) { ret; }"),
     ]));
 }
 
@@ -189,7 +189,7 @@ fn names() {
         ("address of a label", "x: ld.global.u32 %r1, [x];"),
         ("address in a predicate", "ld.global.u32 %r1, [%p1];"),
         ("address in a special register", "ld.global.u32 %r1, [%laneid];"),
-        ("offset to a register", "mov.u32 %r1, %r2+4;"),
+        ("offset to a label", "L: bra L+4;"),
         ("special register without component", "mov.u32 %r1, %tid;"),
         ("component of a plain register", "mov.u32 %r1, %r2.x;"),
         ("component of a plain special register", "mov.u32 %r1, %laneid.x;"),

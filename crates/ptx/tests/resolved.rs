@@ -93,6 +93,8 @@ fn operand(o: &Operand) -> String {
     match &o.kind {
         OperandKind::Reg(r) => format!("r{}", r.0),
         OperandKind::Not(r) => format!("!r{}", r.0),
+        OperandKind::Part(r, part) => format!("r{}.{part}", r.0),
+        OperandKind::Sum(r, offset) => format!("r{}{offset:+}", r.0),
         OperandKind::Int(i) => format!("{}", *i as i64),
         OperandKind::F32(b) => format!("{}f", f32::from_bits(*b)),
         OperandKind::F64(b) => format!("{}d", f64::from_bits(*b)),

@@ -1,7 +1,8 @@
 //! Tensor maps: 128 bytes that say where a tensor lies and which boxes of it are copied.
 //!
 //! The encoding of the hardware is secret, and programs do not look into it. Ours keeps every field at a place of its
-//! own, so that `tensormap.replace` is a store. Numbers are little-endian.
+//! own, so that `tensormap.replace` is a store. Replacing the address sets the mark as well: a kernel may make a map
+//! out of zeros, field by field. Numbers are little-endian.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -13,10 +14,11 @@
 //! | 72–91 | box: elements in each dimension |
 //! | 92–111 | steps through the box in each dimension |
 
+use warploom_isa::TENSOR_MAP_MARK as MARK;
+
 /// Bytes of a tensor map, which are also its alignment at least.
 pub const MAP_BYTES: usize = 128;
 
-const MARK: u32 = 0x4d54_4c57;
 const MARK_AT: usize = 8;
 
 /// A field of a tensor map that `tensormap.replace` changes: its place, and the bytes of it.

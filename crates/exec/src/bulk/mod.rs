@@ -83,7 +83,7 @@ fn reduced(op: AtomOp, element_type: u8) -> Result<Ty, FaultKind> {
     };
     let fits = match op {
         AtomOp::Add => ty != Ty::S64,
-        AtomOp::Min | AtomOp::Max => !ty.is_float(),
+        AtomOp::Min | AtomOp::Max => !matches!(ty, Ty::F32 | Ty::F64),
         AtomOp::Inc | AtomOp::Dec => ty == Ty::U32,
         _ => matches!(ty, Ty::U32 | Ty::S32 | Ty::U64 | Ty::S64),
     };

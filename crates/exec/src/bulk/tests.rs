@@ -105,6 +105,6 @@ fn what_cannot_be_copied() {
         request.bulk = Bulk { way: BulkWay::ToGlobal, reduce: Some((op, Ty::B32)), ..request.bulk };
         refused(request, Some(TensorMap { element_type: ty, ..map }), SHARED)
     };
-    assert!(reduce(AtomOp::Min, 6).contains("no such reduction"));
+    assert!(reduce(AtomOp::Min, 7).contains("no such reduction"));
     assert!(reduce(AtomOp::Add, 0).contains("cannot be reduced"));
 }

@@ -2,6 +2,7 @@
 
 use warploom_isa::{FrameCopy, LinkedCallee};
 
+use super::stack::next_frame;
 use super::*;
 use crate::occupancy::LocalLimit;
 use crate::warp::control::{Caller, Entry};
@@ -38,7 +39,7 @@ impl Execution<'_> {
             }
         }
         let caller = &kernel.functions[activation.function as usize];
-        let frame = activation.frame + caller.frame_bytes;
+        let frame = next_frame(kernel, warp, activation, mask);
         let depth = activation.depth + 1;
         let mut entries: SmallVec<[Entry; 4]> = SmallVec::new();
         for (function, lanes) in targets {

@@ -68,6 +68,16 @@ pub fn atomic(unit: AtomicUnit, op: AtomOp, ty: Ty, [old, b, c]: [u64; 3]) -> u6
     new & keep
 }
 
+/// The 16 bytes that replace `old`: `Cas` compares the first operand with them and stores the second if they are
+/// equal; `Exch` stores the first.
+pub fn exchanged(op: AtomOp, old: u128, [b, c]: [u128; 2]) -> u128 {
+    match op {
+        AtomOp::Cas if old == b => c,
+        AtomOp::Cas => old,
+        _ => b,
+    }
+}
+
 fn floats(unit: AtomicUnit, op: AtomOp, ty: Ty, old: u64, b: u64) -> u64 {
     let format = Format::of(ty);
     let how = MinMax { nan: false, ftz: false, xorsign_abs: false };

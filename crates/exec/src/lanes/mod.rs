@@ -24,12 +24,13 @@ mod integer;
 mod moves;
 mod narrow;
 mod vector;
+mod video;
 
 use multiversion::multiversion;
 use warploom_isa::{Dst, Inst, Op, Operand};
 
 use crate::kit::lane_mask::LaneMask;
-pub use crate::lanes::atomic::{AtomicUnit, atomic};
+pub use crate::lanes::atomic::{AtomicUnit, atomic, exchanged};
 use crate::lanes::vector::{Filled, Inputs, Source, blend, spread};
 
 /// The registers of the function a warp is running, as lane arrays.
@@ -268,6 +269,7 @@ fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
         CvtPair(cvt) => convert::pair_rare(cvt, a, b),
         CvtPack(ty) => convert::pack_rare(ty, again()),
         CvtNarrow(cvt) => narrow::convert_rare(cvt, a, b),
+        Video(video) => video::compute_rare(video, a, b, c),
 
         _ => Filled::Nothing,
     }

@@ -327,7 +327,7 @@ impl<const N: usize> WarpAccess<N> {
                 warp.registers(activation).write_pred(inst.dst2, taken.0, mask);
             }
             MemoryOp::Store | MemoryOp::Unlock { .. } => {}
-            MemoryOp::Atomic { .. } => write_found(warp, activation, inst.dst, mask, (rows, bytes)),
+            MemoryOp::Atomic { .. } => write_found(kernel, warp, activation, inst.dst, mask, (rows, bytes)),
             MemoryOp::Copy => self.finish_copy(shared),
             MemoryOp::Matrix => self.finish_matrix(kernel, warp, inst),
             MemoryOp::Texture => self.finish_texture(kernel, warp, inst),
@@ -410,6 +410,7 @@ impl<const N: usize> WarpAccess<N> {
     /// What a store or an atomic left in memory in a lane: up to 64 bits, the first ones of a vector. It is complete.
     pub fn left(&self, lane: usize) -> Option<u64> {
         match self.kind {
+            MemoryOp::Atomic { .. } if self.bytes == 16 => Some(self.rows.quads(lane)[1] as u64),
             MemoryOp::Atomic { op, ty, .. } => {
                 let (old, [b, c]) = (self.found(lane), self.operands(lane));
                 Some(atomic(AtomicUnit::Sm, op, ty, [old, b, c]))
@@ -419,11 +420,17 @@ impl<const N: usize> WarpAccess<N> {
         }
     }
 
-    /// What a store of a vector left after the first 8 bytes in a lane: offsets and 64 bits each.
+    /// What a store of a vector, or an atomic on 16 bytes, left after the first 8 bytes in a lane: offsets and 64 bits
+    /// each.
     pub fn stored_after(&self, lane: usize) -> impl Iterator<Item = (u64, u64)> {
         let rows = if self.kind == MemoryOp::Store { self.bytes as usize / 4 } else { 0 };
         let word = move |row: usize| u64::from(self.stored(row, lane));
-        (2..rows).step_by(2).map(move |row| (4 * row as u64, word(row) | word(row + 1) << 32))
+        let of_store = (2..rows).step_by(2).map(move |row| (4 * row as u64, word(row) | word(row + 1) << 32));
+        let of_atomic = match self.kind {
+            MemoryOp::Atomic { .. } if self.bytes == 16 => Some((8, (self.rows.quads(lane)[1] >> 64) as u64)),
+            _ => None,
+        };
+        of_store.chain(of_atomic)
     }
 
     pub fn stores_to_shared(&self) -> bool {
@@ -434,6 +441,10 @@ impl<const N: usize> WarpAccess<N> {
     pub fn changed_in_sm(&self, lanes: LaneMask) -> LaneMask {
         let MemoryOp::Atomic { op, ty, .. } = self.kind else { return LaneMask::NONE };
         let changed = |lane: &usize| {
+            if self.bytes == 16 {
+                let [found, left] = self.rows.quads(*lane);
+                return found != left;
+            }
             let (old, [b, c]) = (self.found(*lane), self.operands(*lane));
             atomic(AtomicUnit::Sm, op, ty, [old, b, c]) != old & (u64::MAX >> (64 - ty.bits()))
         };

@@ -213,6 +213,7 @@ pub fn update_flat<const N: usize>(
     rows: &mut Rows<N>,
 ) -> LaneMask {
     match piece.bytes {
+        16 => update_quads(data, piece, atomic.0, rows),
         8 => update_words::<N, 8>(data, piece, atomic, rows),
         2 => update_words::<N, 2>(data, piece, atomic, rows),
         _ => update_words::<N, 4>(data, piece, atomic, rows),
@@ -242,6 +243,28 @@ fn update_words<const N: usize, const BYTES: usize>(
     LaneMask(changed)
 }
 
+/// As [`update_flat`] on 16 bytes, which are exchanged as one.
+fn update_quads<const N: usize>(
+    data: &mut [u8],
+    piece: &Piece<'_, N>,
+    op: AtomOp,
+    rows: &mut Rows<N>,
+) -> LaneMask {
+    let mut changed = LaneMask::NONE;
+    for lane in piece.mask.lanes() {
+        let at = piece.offset(lane);
+        let place: &mut [u8; 16] = (&mut data[at..at + 16]).try_into().expect("of this length");
+        let found = u128::from_le_bytes(*place);
+        let new = lanes::exchanged(op, found, rows.quads(lane));
+        rows.set_quads(lane, [found, new]);
+        *place = new.to_le_bytes();
+        if new != found {
+            changed |= LaneMask::of(lane);
+        }
+    }
+    changed
+}
+
 /// As [`update_flat`] in local memory, where every lane has its own words.
 pub fn update_local<const N: usize>(
     warp: &mut Warp<N>,
@@ -249,8 +272,18 @@ pub fn update_local<const N: usize>(
     (op, ty): (AtomOp, Ty),
     rows: &mut Rows<N>,
 ) {
+    let mut new = [[0u32; N]; 4];
+    if piece.bytes == 16 {
+        gather_local(warp, piece, &mut new);
+        for lane in piece.mask.lanes() {
+            let found = (0..4).fold(0, |found, row| found | u128::from(new[row][lane]) << (32 * row));
+            let left = lanes::exchanged(op, found, rows.quads(lane));
+            rows.set_quads(lane, [found, left]);
+            (0..4).for_each(|row| new[row][lane] = (left >> (32 * row)) as u32);
+        }
+        return scatter_local(warp, piece, &new);
+    }
     gather_local(warp, piece, rows.found_mut(piece.bytes));
-    let mut new = [[0u32; N]; 2];
     for lane in piece.mask.lanes() {
         let [b, c] = rows.operands(op, piece.bytes, lane);
         let value = lanes::atomic(AtomicUnit::Sm, op, ty, [rows.found(piece.bytes, lane), b, c]);

@@ -215,7 +215,7 @@ impl Reach<'_> {
                 Space::Shared | Space::Cluster => (0, 0, self.shared.bytes.len() as u64),
                 Space::Const => (0, 0, self.constants.len() as u64),
                 Space::Param => (0, 0, self.params.len() as u64),
-                Space::Local => (0, 0, local_extent(self.kernel, activation)),
+                Space::Local => (0, 0, local_extent(self.kernel, warp, activation)),
             };
             let room = (len + 1).saturating_sub(bytes as u64);
             let here = addresses.within(left, base, room);
@@ -245,7 +245,8 @@ impl Reach<'_> {
         let address = addresses.at(lane);
         let passes = space == Space::Global && kind == AccessKind::Load && self.memory.loads_zeros(address);
         let Some(path) = warp.control.current().filter(|_| passes) else {
-            return Err(self.out_of_bounds(touch, lane, address, activation));
+            let extent = local_extent(self.kernel, warp, activation);
+            return Err(self.out_of_bounds(touch, (lane, address), activation, extent));
         };
         let who = Who { cta: self.cta, warp: warp.id, lane, thread: warp.thread(lane) };
         let memory = &self.memory;
@@ -260,14 +261,21 @@ impl Reach<'_> {
     }
 
     #[cold]
-    fn out_of_bounds(&self, touch: Touch, lane: usize, address: u64, activation: &Activation) -> Bad {
+    fn out_of_bounds(
+        &self,
+        touch: Touch,
+        (lane, address): (usize, u64),
+        activation: &Activation,
+        local_extent: u64,
+    ) -> Bad {
         let Touch { space, bytes, kind: access } = touch;
-        let place = self.describe(space, address, bytes, activation);
+        let place = self.describe(touch, address, activation, local_extent);
         Bad { lane, kind: FaultKind::OutOfBounds { access, space, address, bytes, place } }
     }
 
     /// Says in words where a bad address lies.
-    fn describe(&self, space: Space, address: u64, bytes: u32, activation: &Activation) -> String {
+    fn describe(&self, touch: Touch, address: u64, activation: &Activation, local_extent: u64) -> String {
+        let Touch { space, bytes, .. } = touch;
         match space {
             Space::Global | Space::Generic => {
                 let near = self.memory.describe(address, bytes as u64);
@@ -288,7 +296,7 @@ impl Reach<'_> {
             Space::Local => {
                 let function = &self.kernel.functions[activation.function as usize];
                 let what = format!("the thread's stack, as `{}` runs", function.name);
-                past_end(address, local_extent(self.kernel, activation), &what)
+                past_end(address, local_extent, &what)
             }
         }
     }
@@ -413,8 +421,9 @@ fn misaligned<const N: usize>(touch: Touch, addresses: &Addresses<N>, mask: Lane
 }
 
 /// How far a thread's local memory reaches while this activation runs.
-fn local_extent(kernel: &Kernel, activation: &Activation) -> u64 {
-    activation.frame as u64 + kernel.functions[activation.function as usize].frame_bytes as u64
+fn local_extent<const N: usize>(kernel: &Kernel, warp: &Warp<N>, activation: &Activation) -> u64 {
+    let frame = activation.frame as u64 + kernel.functions[activation.function as usize].frame_bytes as u64;
+    frame.max(warp.highest_stack_top() as u64)
 }
 
 pub(crate) fn past_end(address: u64, len: u64, what: &str) -> String {

@@ -108,7 +108,10 @@ pub fn read_operands<const N: usize>(
     let operands = if op == AtomOp::Cas { 2 } else { 1 };
     for number in 0..operands {
         let source = inst.src[2 + number];
-        if access.ty.bytes() == 8 {
+        if let Operand::Vec(id) = source {
+            let halves = [0, 1].map(|half| registers.read64(kernel.vectors[id.index()][half], &kernel.imms));
+            rows.set_quad_operand(number, [&halves[0], &halves[1]]);
+        } else if access.ty.bytes() == 8 {
             rows.set_wide_operand(number, &registers.read64(source, &kernel.imms));
         } else {
             rows.set_operand(number, &registers.read32(source));
@@ -119,6 +122,7 @@ pub fn read_operands<const N: usize>(
 /// Writes what an atomic on `bytes` bytes found to its register.
 #[inline]
 pub fn write_found<const N: usize>(
+    kernel: &Kernel,
     warp: &mut Warp<N>,
     activation: &Activation,
     dst: Dst,
@@ -126,6 +130,15 @@ pub fn write_found<const N: usize>(
     (rows, bytes): (&Rows<N>, u32),
 ) {
     let mut registers = warp.registers(activation);
+    if let Dst::Vec(id) = dst {
+        for (half, operand) in kernel.vectors[id.index()].iter().enumerate() {
+            if let Operand::Reg(reg) = operand {
+                let found = std::array::from_fn(|lane| (rows.quads(lane)[0] >> (64 * half)) as u64);
+                registers.write64(Dst::Reg(*reg), &found, mask);
+            }
+        }
+        return;
+    }
     let [low, high] = rows.found_rows();
     if bytes == 8 {
         let both = std::array::from_fn(|lane| low[lane] as u64 | (high[lane] as u64) << 32);

@@ -11,6 +11,10 @@ pub const MAX_ROWS: usize = 8;
 const OPERANDS: [usize; 2] = [0, 2];
 const FOUND: usize = 4;
 
+/// The first row of each operand of an atomic on 16 bytes. Once it has happened, what it found and what it left are
+/// there.
+const QUADS: [usize; 2] = [0, 4];
+
 /// The rows of a copy's shared addresses and byte counts, behind its data of up to 16 bytes.
 const COPY_DESTINATION: usize = 4;
 const COPY_BYTES: usize = 5;
@@ -23,6 +27,8 @@ const COPY_BYTES: usize = 5;
 /// | 2, 3 | data | second operand (compare-and-swap) | data |
 /// | 4, 5 | data | value found | shared address, bytes to copy |
 /// | 6, 7 | data | | |
+///
+/// An atomic on 16 bytes has its operands in rows 0 to 3 and 4 to 7. What it found and what it left replace them.
 ///
 /// The store that ends an atomic's loop on lock bits has its data in rows 0 and 1, and what was there in 4 and 5.
 ///
@@ -73,6 +79,28 @@ impl<const N: usize> Rows<N> {
         [self.value(OPERANDS[0], bytes, lane), second]
     }
 
+    /// The operands of an atomic on 16 bytes or, afterwards, what a lane found and what it left.
+    pub fn quads(&self, lane: usize) -> [u128; 2] {
+        let word = |row: usize| u128::from(self.value(row, 8, lane));
+        QUADS.map(|row| word(row) | word(row + 2) << 64)
+    }
+
+    /// What a lane of an atomic on 16 bytes found and what it left.
+    pub fn set_quads(&mut self, lane: usize, values: [u128; 2]) {
+        for (first, value) in QUADS.into_iter().zip(values) {
+            (0..4).for_each(|row| self.0[first + row][lane] = (value >> (32 * row)) as u32);
+        }
+    }
+
+    /// As [`Rows::set_wide_operand`] with 16 bytes, the low 8 first.
+    pub fn set_quad_operand(&mut self, number: usize, halves: [&[u64; N]; 2]) {
+        for (row, half) in [0, 2].into_iter().zip(halves) {
+            let row = QUADS[number] + row;
+            self.0[row] = half.map(|value| value as u32);
+            self.0[row + 1] = half.map(|value| (value >> 32) as u32);
+        }
+    }
+
     /// The first (0) or second (1) operand, of up to 32 bits.
     #[inline(always)]
     pub fn set_operand(&mut self, number: usize, values: &[u32; N]) {
@@ -89,7 +117,7 @@ impl<const N: usize> Rows<N> {
     /// What a lane of an atomic found.
     #[inline(always)]
     pub fn found(&self, bytes: u32, lane: usize) -> u64 {
-        self.value(FOUND, bytes, lane)
+        self.value(if bytes == 16 { QUADS[0] } else { FOUND }, bytes, lane)
     }
 
     #[inline(always)]

@@ -10,6 +10,9 @@ use crate::kit::lane_mask::LaneMask;
 use crate::lanes;
 use crate::lanes::Registers;
 
+/// The NaN of results in single precision.
+const CANONICAL_NAN: u32 = 0x7fff_ffff;
+
 /// Lanes of a PTX warp.
 pub const PTX_WARP: usize = 32;
 
@@ -228,10 +231,14 @@ fn shuffle<const N: usize>(mode: ShflMode, inst: &Inst, registers: &mut Register
 
 fn reduce(op: ReduxOp, ty: Ty, a: u32, b: u32) -> u32 {
     use warploom_isa::AtomOp;
+    let either = |is_nan: fn(f32) -> bool| is_nan(f32::from_bits(a)) || is_nan(f32::from_bits(b));
+    if matches!(op, ReduxOp::MinNan | ReduxOp::MaxNan) && either(f32::is_nan) {
+        return CANONICAL_NAN;
+    }
     let op = match op {
         ReduxOp::Add => AtomOp::Add,
-        ReduxOp::Min => AtomOp::Min,
-        ReduxOp::Max => AtomOp::Max,
+        ReduxOp::Min | ReduxOp::MinNan => AtomOp::Min,
+        ReduxOp::Max | ReduxOp::MaxNan => AtomOp::Max,
         ReduxOp::And => AtomOp::And,
         ReduxOp::Or => AtomOp::Or,
         ReduxOp::Xor => AtomOp::Xor,

@@ -28,6 +28,8 @@ pub struct Warp<const N: usize> {
     local: Vec<[u32; N]>,
     /// Which bytes of local memory were written, four bits per word and lane, where that is tracked.
     local_written: Option<Vec<[u8; N]>>,
+    /// Where each lane's stack ends if it took bytes while it ran (`alloca`); 0 if it did not.
+    stack: Option<Box<[u32; N]>>,
 }
 
 impl<const N: usize> Warp<N> {
@@ -58,6 +60,7 @@ impl<const N: usize> Warp<N> {
             preds: Vec::new(),
             local: Vec::new(),
             local_written: None,
+            stack: None,
         };
         warp.make_room(kernel, &activation);
         warp
@@ -97,6 +100,27 @@ impl<const N: usize> Warp<N> {
             self.local.resize(word + 1, [0; N]);
         }
         &mut self.local[word]
+    }
+
+    /// The end of what a lane took from its stack while it ran; 0 if it took nothing.
+    pub fn stack_top(&self, lane: usize) -> u32 {
+        self.stack.as_ref().map_or(0, |stack| stack[lane])
+    }
+
+    /// The largest [`Warp::stack_top`] of any lane.
+    pub fn highest_stack_top(&self) -> u32 {
+        self.stack.as_ref().map_or(0, |stack| stack.iter().copied().max().unwrap_or(0))
+    }
+
+    pub fn set_stack_top(&mut self, lane: usize, top: u32) {
+        self.stack.get_or_insert_with(|| Box::new([0; N]))[lane] = top;
+    }
+
+    /// Lanes return from the function whose frame begins here: what it took from the stack is free.
+    pub fn leave_frame(&mut self, lanes: LaneMask, frame: u32) {
+        if let Some(stack) = &mut self.stack {
+            lanes.lanes().for_each(|lane| stack[lane] = stack[lane].min(frame));
+        }
     }
 
     pub fn local_byte(&self, address: u32, lane: usize) -> u8 {
@@ -204,6 +228,7 @@ impl<const N: usize> Warp<N> {
             && self.preds == before.preds
             && self.words == before.words
             && self.local == before.local
+            && self.stack == before.stack
     }
 
     /// Whether its lanes are where they were in the state `before`, after what `since` says.

@@ -88,6 +88,7 @@ fn stays(inst: &Inst) -> bool {
         | Op::SurfaceRed(..)
         | Op::Nanosleep
         | Op::Yield
+        | Op::Stack(_)
         | Op::Ssy
         | Op::Bra
         | Op::Brx

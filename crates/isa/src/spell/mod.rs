@@ -251,7 +251,10 @@ spellings! {
 
 /// The mnemonic of an operation: its name and all its words, joined by dots.
 pub fn mnemonic(op: Op) -> String {
-    // An operation that no text can express has no row.
+    // An operation that no text can express has no row; some of these have a name nevertheless.
+    if let Op::Video(video) = op {
+        return video.mnemonic();
+    }
     write_rows(plain(op)).unwrap_or_else(|| format!("{op:?}"))
 }
 
@@ -328,6 +331,7 @@ fn exists(op: Op) -> bool {
         Op::Redux(op, ty) => match op {
             ReduxOp::Add => matches!(ty, Ty::S32 | Ty::U32),
             ReduxOp::Min | ReduxOp::Max => ty != Ty::B32,
+            ReduxOp::MinNan | ReduxOp::MaxNan => ty == Ty::F32,
             ReduxOp::And | ReduxOp::Or | ReduxOp::Xor => ty == Ty::B32,
         },
         Op::Atom(op, access) => match op {

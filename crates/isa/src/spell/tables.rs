@@ -296,6 +296,8 @@ pub(super) const REDUCTIONS: Table<ReduxOp> = Table(&[
     (ReduxOp::Add, "ADD"),
     (ReduxOp::Min, "MIN"),
     (ReduxOp::Max, "MAX"),
+    (ReduxOp::MinNan, "MINNAN"),
+    (ReduxOp::MaxNan, "MAXNAN"),
     (ReduxOp::And, "AND"),
     (ReduxOp::Or, "OR"),
     (ReduxOp::Xor, "XOR"),

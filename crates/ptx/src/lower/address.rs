@@ -138,9 +138,14 @@ impl Builder<'_> {
         offset: i64,
         place: Place,
     ) -> Result<Address> {
+        let bits = u32::from(self.cx.module.address_bits);
+        if self.is_variadic(id) && matches!(place, Place::Param | Place::FunctionParam) {
+            self.displaced(op, 0, offset)?;
+            let base = self.variadic_address(id, offset, bits);
+            return Ok(Address { space: Space::Local, base, offset: Operand::Imm(0), bits });
+        }
         let var = &self.body.frame[id.0 as usize];
         let at = self.displaced(op, self.frame[id.0 as usize], offset)?;
-        let bits = u32::from(self.cx.module.address_bits);
         let is_local = var.kind == FrameKind::Local;
         match place {
             Place::In(Space::Generic) => {

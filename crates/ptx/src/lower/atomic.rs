@@ -8,6 +8,7 @@ use super::async_copy;
 use super::memory::{SCOPES, elements, hints, operands_and_policy};
 use super::opcode::Opcode;
 use super::{Builder, Result};
+use crate::resolved::OperandKind;
 
 const OPS: &[(&str, AtomOp)] = &[
     ("add", AtomOp::Add),
@@ -76,6 +77,9 @@ fn atomic(b: &mut Builder<'_>, oc: &mut Opcode<'_>, returns: bool) -> Result {
     if let Some(count) = oc.pick(&[("v2", 2), ("v4", 4), ("v8", 8)]) {
         return vector(b, oc, returns, (place, order, scope), (op, count), policy);
     }
+    if returns && matches!(op, AtomOp::Exch | AtomOp::Cas) && oc.has("b128") {
+        return quad(b, oc, (place, order, scope), op, policy);
+    }
     let ty = oc.ty(types(op))?;
     if matches!(ty, Ty::F16 | Ty::F16x2 | Ty::BF16 | Ty::BF16x2) {
         oc.need(&[("noftz", ())])?;
@@ -98,7 +102,36 @@ fn atomic(b: &mut Builder<'_>, oc: &mut Opcode<'_>, returns: bool) -> Result {
     Ok(())
 }
 
-/// `atom….add.vec.type d, [a], b` and `red` without d: elements are changed one by one, as PTX promises no more.
+/// `atom….exch.b128 d, [a], b`, `atom….cas.b128 d, [a], b, c`: one access of two elements of 64 bits.
+fn quad(
+    b: &mut Builder<'_>,
+    oc: &mut Opcode<'_>,
+    (place, order, scope): (Place, Order, Scope),
+    op: AtomOp,
+    policy: bool,
+) -> Result {
+    let operands = operands_and_policy(b, oc, if op == AtomOp::Cas { 4 } else { 3 }, policy)?;
+    let mut found = vec![Operand::None; 2];
+    if operands[0].kind != OperandKind::Sink {
+        let (low, high) = b.quad(&operands[0])?;
+        found = vec![Operand::Reg(low), Operand::Reg(high)];
+    }
+    let address = b.address(&operands[1], place)?;
+    if !matches!(address.space, Space::Generic | Space::Global | Space::Shared) {
+        return Err(b.at(&operands[1], "atomics work on global, shared and generic addresses"));
+    }
+    let access = Access { count: 2, ..access_of(&address, Ty::B64, order, scope) };
+    let mut sources = [address.base, address.offset, Operand::None, Operand::None];
+    for (source, operand) in sources[2..].iter_mut().zip(&operands[2..]) {
+        let halves = b.quad_source(operand)?;
+        *source = Operand::Vec(b.vector(halves.to_vec()));
+    }
+    let dst = Dst::Vec(b.vector(found));
+    b.emit(Op::Atom(op, access), dst, &sources);
+    Ok(())
+}
+
+/// `atom….op.vec.type d, [a], b` and `red` without d: elements are changed one by one, as PTX promises no more.
 fn vector(
     b: &mut Builder<'_>,
     oc: &mut Opcode<'_>,
@@ -110,16 +143,10 @@ fn vector(
     let ty = oc.ty(&[Ty::F32, Ty::F16, Ty::BF16, Ty::F16x2, Ty::BF16x2])?;
     let half = ty != Ty::F32;
     let noftz = oc.has("noftz");
-    if half && matches!(op, AtomOp::Min | AtomOp::Max) {
-        return Err(oc.not_modelled(format!("`{}`: of halves only sums are modelled", oc.name())));
-    }
+    let exists = op == AtomOp::Add || half && matches!(op, AtomOp::Min | AtomOp::Max);
     // Up to 16 bytes.
     let fits = u32::from(count) * ty.bytes() <= 16;
-    if op != AtomOp::Add
-        || !fits
-        || noftz != half
-        || !matches!(place, Place::In(Space::Global | Space::Generic))
-    {
+    if !exists || !fits || noftz != half || !matches!(place, Place::In(Space::Global | Space::Generic)) {
         return Err(oc.error(format!("PTX has no `{}`", oc.name())));
     }
     let first = usize::from(returns);

@@ -186,9 +186,6 @@ fn reduction(oc: &mut Opcode<'_>, way: BulkWay, of_tensor: bool) -> Result<(Atom
     };
     let ty = oc.ty(types)?;
     let half = matches!(ty, Ty::F16 | Ty::BF16);
-    if half && op != AtomOp::Add {
-        return Err(oc.not_modelled(format!("`{}`: only sums of halves are modelled", oc.name())));
-    }
     if noftz != (half && op == AtomOp::Add) {
         return Err(
             oc.error(format!("`{}`: `.noftz` goes with sums of halves, and only with them", oc.name()))
@@ -242,6 +239,9 @@ const fn constant(start: u32) -> Field {
     Field { start, bytes: 1, count: 1, is_constant: true }
 }
 
+/// Behind the address, with which it is written.
+const MARK_AT: u32 = 8;
+
 const FIELDS: &[(&str, Field)] = &[
     ("global_address", field(0, 8, 1)),
     ("elemtype", constant(12)),
@@ -294,6 +294,12 @@ pub(super) fn tensormap(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let base = b.whole(address, bits);
     let access = Access { wide_address: bits == 64, ..Access::plain(address.space, stored) };
     b.emit(Op::St(access), Dst::None, &[base, Operand::Imm(start + bytes * nth), value]);
+    if start == 0 {
+        // Zeros become a map.
+        let mark = Access { ty: Ty::B32, ..access };
+        let sources = [base, Operand::Imm(MARK_AT), Operand::Imm(isa::TENSOR_MAP_MARK)];
+        b.emit(Op::St(mark), Dst::None, &sources);
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! `call`: copies arguments and results between the frames of caller and callee. `vprintf` and `__assertfail` are
 //! operations of the machine.
 
-use isa::{CallSite, Callee, Dst, FrameCopy, FuncId, Op, Operand, Reg, Ty, Width};
+use isa::{CallSite, Callee, Dst, FrameCopy, FuncId, Op, Operand, Ty, Width};
 use warploom_isa as isa;
 
 use super::frame::Layout;
@@ -16,6 +16,8 @@ struct Formal {
     bytes: u32,
     align: u32,
     offset: u32,
+    /// Not the argument is passed, but its address.
+    variadic: bool,
 }
 
 /// The operands of a call.
@@ -79,7 +81,13 @@ fn direct(b: &mut Builder<'_>, parts: &Parts<'_>, id: FuncId) -> Result {
     }
     let formals = |formals: &[resolved::Formal], offsets: &[u32]| {
         let each = formals.iter().zip(offsets);
-        each.map(|(f, &offset)| Formal { bytes: f.bytes, align: f.align, offset }).collect::<Vec<_>>()
+        let formal = |(f, &offset): (&resolved::Formal, &u32)| Formal {
+            bytes: f.bytes,
+            align: f.align,
+            offset,
+            variadic: f.variadic,
+        };
+        each.map(formal).collect::<Vec<_>>()
     };
     let layout = &b.cx.layouts[id.index()];
     let returns = formals(&function.returns, &layout.returns);
@@ -96,10 +104,14 @@ fn indirect(b: &mut Builder<'_>, parts: &Parts<'_>) -> Result {
     let layout = Layout::of_prototype(prototype);
     let formals = |sizes: &[(u32, u32)], offsets: &[u32]| {
         let each = sizes.iter().zip(offsets);
-        each.map(|(&(bytes, align), &offset)| Formal { bytes, align, offset }).collect::<Vec<_>>()
+        let formal = |(&(bytes, align), &offset)| Formal { bytes, align, offset, variadic: false };
+        each.map(formal).collect::<Vec<_>>()
     };
     let returns = formals(&prototype.returns, &layout.returns);
-    let params = formals(&prototype.params, &layout.params);
+    let mut params = formals(&prototype.params, &layout.params);
+    if let Some(last) = params.last_mut() {
+        last.variadic = prototype.variadic;
+    }
     let callee = b.src(parts.callee, address_type(u32::from(b.cx.module.address_bits)))?;
     finish(b, parts, Callee::Indirect(callee), &returns, &params)
 }
@@ -111,17 +123,25 @@ fn finish(
     returns: &[Formal],
     params: &[Formal],
 ) -> Result {
-    count(b, parts, "argument", parts.arguments, params.len())?;
+    let missing = match params.last() {
+        Some(last) if last.variadic && parts.arguments.len() + 1 == params.len() => Some(last),
+        _ => None,
+    };
+    count(b, parts, "argument", parts.arguments, params.len() - usize::from(missing.is_some()))?;
     // A call may omit the results.
     if !parts.results.is_empty() {
         count(b, parts, "result", parts.results, returns.len())?;
     }
-    let args = parts
+    let mut args = parts
         .arguments
         .iter()
         .zip(params)
         .map(|(actual, formal)| argument(b, actual, formal))
         .collect::<Result<Vec<_>>>()?;
+    if let Some(formal) = missing {
+        // No address, so that a read of what is not there is out of bounds.
+        args.push(pass(b, Operand::Imm(u32::MAX), Ty::B32, formal));
+    }
     let mut copies = Vec::new();
     let mut loads = Vec::new();
     for (actual, formal) in parts.results.iter().zip(returns) {
@@ -129,9 +149,9 @@ fn finish(
             OperandKind::Sink => continue,
             OperandKind::Frame(..) => frame_piece(b, actual, formal)?,
             _ => {
-                let (reg, ty) = result_register(b, actual, formal)?;
+                let register = result_register(b, actual, formal)?;
                 let slot = b.frame_slot(formal.bytes, formal.align);
-                loads.push((reg, ty, slot));
+                loads.push((register, slot));
                 slot
             }
         };
@@ -140,8 +160,8 @@ fn finish(
     let site = b.out.calls.len() as u32;
     b.out.calls.push(CallSite { callee, args, returns: copies });
     b.emit(Op::Call, Dst::None, &[Operand::Imm(site)]);
-    for (reg, ty, slot) in loads {
-        b.load_frame(reg, ty, slot);
+    for (register, slot) in loads {
+        b.load_slot(register, slot);
     }
     Ok(())
 }
@@ -175,34 +195,68 @@ fn frame_piece(b: &Builder<'_>, actual: &resolved::Operand, formal: &Formal) -> 
 
 /// An argument in the caller's frame; registers and constants are stored there first.
 fn argument(b: &mut Builder<'_>, actual: &resolved::Operand, formal: &Formal) -> Result<FrameCopy> {
-    let caller = match actual.kind {
-        OperandKind::Frame(..) => frame_piece(b, actual, formal)?,
-        _ => {
-            let ty = bits_type(b, actual, formal)?;
-            let value = b.src(actual, ty)?;
-            let slot = b.frame_slot(formal.bytes, formal.align);
-            b.store_frame(value, ty, slot);
-            slot
-        }
-    };
-    Ok(FrameCopy { caller, callee: formal.offset, bytes: formal.bytes })
+    let copy = |caller| FrameCopy { caller, callee: formal.offset, bytes: formal.bytes };
+    if formal.variadic {
+        let OperandKind::Frame(..) = actual.kind else {
+            return Err(b.at(actual, "an argument of unknown size is an array in `.param`"));
+        };
+        let address = b.address_value(actual, Ty::U32)?;
+        return Ok(pass(b, address, Ty::B32, formal));
+    }
+    if let OperandKind::Frame(..) = actual.kind {
+        return Ok(copy(frame_piece(b, actual, formal)?));
+    }
+    if let Some(held) = odd_register(b, actual, formal)? {
+        let slot = b.frame_slot(formal.bytes, formal.align);
+        b.store_slot(held, slot);
+        return Ok(copy(slot));
+    }
+    let ty = bits_type(b, actual, formal)?;
+    let value = b.src(actual, ty)?;
+    Ok(pass(b, value, ty, formal))
 }
 
-fn result_register(b: &Builder<'_>, actual: &resolved::Operand, formal: &Formal) -> Result<(Reg, Ty)> {
+/// Stores an argument in the caller's frame, from where it is copied.
+fn pass(b: &mut Builder<'_>, value: Operand, ty: Ty, formal: &Formal) -> FrameCopy {
+    let slot = b.frame_slot(formal.bytes, formal.align);
+    b.store_frame(value, ty, slot);
+    FrameCopy { caller: slot, callee: formal.offset, bytes: formal.bytes }
+}
+
+fn result_register(b: &Builder<'_>, actual: &resolved::Operand, formal: &Formal) -> Result<Slot> {
+    if let Some(held) = odd_register(b, actual, formal)? {
+        return Ok(held);
+    }
     let ty = bits_type(b, actual, formal)?;
     match actual.kind {
-        OperandKind::Reg(r) => Ok((b.register(actual, r, ty, Fit::Exact)?.0, ty)),
+        OperandKind::Reg(r) => Ok(Slot::Reg(b.register(actual, r, ty, Fit::Exact)?.0, ty)),
         _ => Err(b.at(actual, "a result goes to a register or a `.param` variable")),
     }
 }
 
+/// A predicate, which is passed as a byte, or a register of 128 bits.
+fn odd_register(b: &Builder<'_>, actual: &resolved::Operand, formal: &Formal) -> Result<Option<Slot>> {
+    let OperandKind::Reg(r) = actual.kind else { return Ok(None) };
+    let slot = b.slots[r.0 as usize];
+    let bytes = match slot {
+        Slot::Pred(_) => 1,
+        Slot::Quad(..) => 16,
+        Slot::Reg(..) => return Ok(None),
+    };
+    if bytes == formal.bytes {
+        return Ok(Some(slot));
+    }
+    let message = format!(
+        "`{}` is passed as {} bits, the function takes {}",
+        b.text(actual),
+        8 * bytes,
+        8 * formal.bytes
+    );
+    Err(b.at(actual, message))
+}
+
 /// The type in which a register is passed: plain bits of the formal's size.
 fn bits_type(b: &Builder<'_>, actual: &resolved::Operand, formal: &Formal) -> Result<Ty> {
-    if let OperandKind::Reg(r) = actual.kind
-        && matches!(b.slots[r.0 as usize], Slot::Pred(_))
-    {
-        return Err(b.at(actual, "predicates cannot be passed to functions"));
-    }
     match formal.bytes {
         1 => Ok(Ty::B8),
         2 => Ok(Ty::B16),
@@ -225,12 +279,13 @@ impl Builder<'_> {
         let name = &function.name;
         let refused = match name.as_str() {
             "malloc" | "free" => Some("the device heap is not modelled"),
-            _ if name.starts_with("cudaDevice")
-                || name.starts_with("cudaGraph")
-                || name.starts_with("cudaStream") =>
-            {
+            _ if name.starts_with("cudaGraph") => {
+                Some("graphs are not modelled, nor are their conditional nodes")
+            }
+            _ if name.starts_with("cudaLaunchDevice") || name.starts_with("cudaGetParameterBuffer") => {
                 Some("launching from the device is not modelled")
             }
+            _ if name.starts_with("cuda") => Some("the CUDA runtime of the device is not modelled"),
             _ => None,
         };
         Err(match refused {
@@ -246,7 +301,7 @@ impl Builder<'_> {
 /// The value of an argument of a built-in function.
 fn argument_value(b: &mut Builder<'_>, actual: &resolved::Operand, ty: Ty) -> Result<Operand> {
     if let OperandKind::Frame(..) = actual.kind {
-        let formal = Formal { bytes: ty.bytes(), align: ty.bytes(), offset: 0 };
+        let formal = Formal { bytes: ty.bytes(), align: ty.bytes(), offset: 0, variadic: false };
         let at = frame_piece(b, actual, &formal)?;
         let reg = b.fresh_for(ty);
         b.load_frame(reg, ty, at);
@@ -263,7 +318,7 @@ fn printf(b: &mut Builder<'_>, parts: &Parts<'_>) -> Result {
     let arguments = argument_value(b, &parts.arguments[1], pointer)?;
     match parts.results {
         [actual] if matches!(actual.kind, OperandKind::Frame(..)) => {
-            let at = frame_piece(b, actual, &Formal { bytes: 4, align: 4, offset: 0 })?;
+            let at = frame_piece(b, actual, &Formal { bytes: 4, align: 4, offset: 0, variadic: false })?;
             let result = b.value(Op::Printf, Width::One, &[format, arguments]);
             b.store_frame(result, Ty::B32, at);
         }

@@ -76,8 +76,8 @@ pub(super) fn cvt(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         },
         _ => match (integral, round) {
             (None, Some(round)) => round,
-            // PTX 1.x may omit rounding to nearest.
-            (None, None) if b.cx.before(1, 5) => Round::Rn,
+            // Between the two kinds of halves, and in PTX 1.x, rounding to nearest may be omitted.
+            (None, None) if same_size && from.is_float() || b.cx.before(1, 5) => Round::Rn,
             _ => {
                 return Err(
                     oc.error(format!("`{}` needs a rounding: `.rn`, `.rz`, `.rm` or `.rp`", oc.name()))

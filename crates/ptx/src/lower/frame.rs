@@ -1,12 +1,12 @@
 //! A function's frame in local memory: first results and parameters, in the layout that every caller uses, then local
 //! variables and the parameters of the calls it makes. A kernel's parameters are not in its frame.
 
-use isa::{Access, Dst, Op, Operand, Space, layout_params};
+use isa::{Access, Clamp, Cmp, Combine, Dst, Op, Operand, Space, Ty, Width, layout_params};
 use warploom_isa as isa;
 
+use super::address::extend;
 use super::{Builder, Result, Slot};
-use crate::diag::Diagnostic;
-use crate::resolved::{self, Formal, FrameKind, FrameVar, Prototype};
+use crate::resolved::{self, Formal, FrameId, FrameKind, FrameVar, Prototype};
 
 /// Offsets of results and parameters.
 pub(super) struct Layout {
@@ -47,7 +47,7 @@ pub(super) fn lay_out(
         .iter()
         .map(|var| {
             let offset = match var.kind {
-                FrameKind::Param(i) => layout.params[i as usize],
+                FrameKind::Param(i) | FrameKind::Variadic(i) => layout.params[i as usize],
                 FrameKind::Return(i) => layout.returns[i as usize],
                 FrameKind::Local | FrameKind::CallParam => place(var, out),
             };
@@ -88,12 +88,9 @@ impl Builder<'_> {
     /// Loads `.reg` parameters, which are passed in the frame, into their registers.
     pub(super) fn prologue(&mut self) -> Result {
         for (formal, &offset) in self.function.params.iter().zip(&self.layout.params) {
-            if let Some((reg, ty)) = self.formal_register(formal)? {
-                self.load_frame(reg, ty, offset);
+            if let Some(id) = formal.reg {
+                self.load_slot(self.slots[id.0 as usize], offset);
             }
-        }
-        for formal in &self.function.returns {
-            self.formal_register(formal)?;
         }
         Ok(())
     }
@@ -101,18 +98,59 @@ impl Builder<'_> {
     /// Stores `.reg` results, which are returned in the frame.
     pub(super) fn epilogue(&mut self) {
         for (formal, &offset) in self.function.returns.iter().zip(&self.layout.returns) {
-            if let Ok(Some((reg, ty))) = self.formal_register(formal) {
-                self.store_frame(Operand::Reg(reg), ty, offset);
+            if let Some(id) = formal.reg {
+                self.store_slot(self.slots[id.0 as usize], offset);
             }
         }
     }
 
-    fn formal_register(&self, formal: &Formal) -> Result<Option<(isa::Reg, isa::Ty)>> {
-        let Some(id) = formal.reg else { return Ok(None) };
-        match self.slots[id.0 as usize] {
-            Slot::Reg(reg, ty) => Ok(Some((reg, ty))),
-            Slot::Pred(_) => Err(Diagnostic::new(formal.span, "predicates cannot be passed to functions")),
-            Slot::B128 => Err(Diagnostic::not_modelled(formal.span, "`.b128` registers are not modelled")),
+    /// Loads a register of any kind from the frame. A predicate is a byte there.
+    pub(super) fn load_slot(&mut self, slot: Slot, offset: u32) {
+        match slot {
+            Slot::Reg(reg, ty) => self.load_frame(reg, ty, offset),
+            Slot::Quad(low, high) => {
+                self.load_frame(low, Ty::B64, offset);
+                self.load_frame(high, Ty::B64, offset + 8);
+            }
+            Slot::Pred(p) => {
+                let byte = self.fresh(Width::One);
+                self.load_frame(byte, Ty::B8, offset);
+                let op = Op::Setp { cmp: Cmp::Ne, combine: Combine::None, ty: Ty::B32, ftz: false };
+                self.emit(op, Dst::Pred(p), &[Operand::Reg(byte), Operand::Imm(0)]);
+            }
         }
+    }
+
+    /// Stores a register of any kind as [`Self::load_slot`] loads it.
+    pub(super) fn store_slot(&mut self, slot: Slot, offset: u32) {
+        match slot {
+            Slot::Reg(reg, ty) => self.store_frame(Operand::Reg(reg), ty, offset),
+            Slot::Quad(low, high) => {
+                self.store_frame(Operand::Reg(low), Ty::B64, offset);
+                self.store_frame(Operand::Reg(high), Ty::B64, offset + 8);
+            }
+            Slot::Pred(p) => {
+                let sources = [Operand::Imm(1), Operand::Imm(0), Operand::Pred(p)];
+                let byte = self.value(Op::Selp(Ty::B32), Width::One, &sources);
+                self.store_frame(byte, Ty::B8, offset);
+            }
+        }
+    }
+
+    /// Whether a frame variable holds the address of the array that is passed for `name[]`.
+    pub(super) fn is_variadic(&self, id: FrameId) -> bool {
+        matches!(self.body.frame[id.0 as usize].kind, FrameKind::Variadic(_))
+    }
+
+    /// The address of the array that was passed for `name[]`, plus bytes: it is in the frame of the caller.
+    pub(super) fn variadic_address(&mut self, id: FrameId, offset: i64, bits: u32) -> Operand {
+        let held = self.fresh(Width::One);
+        self.load_frame(held, Ty::U32, self.frame[id.0 as usize]);
+        let sources = [Operand::Reg(held), Operand::Imm(offset as u32)];
+        let at = self.value(Op::IAdd(Ty::U32, Clamp::None), Width::One, &sources);
+        if bits == 32 {
+            return at;
+        }
+        self.value(Op::Cvt(extend(Ty::U32, Ty::U64)), Width::Two, &[at])
     }
 }

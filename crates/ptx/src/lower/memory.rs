@@ -7,7 +7,7 @@ use super::address::{Place, place, place_or_generic};
 use super::async_copy;
 use super::opcode::Opcode;
 use super::operand::Fit;
-use super::{Builder, Result};
+use super::{Builder, Result, Slot};
 use crate::resolved::{self, OperandKind};
 
 const LOADABLE: &[Ty] = &[
@@ -86,6 +86,8 @@ fn order(oc: &mut Opcode<'_>, strong: (&str, Order)) -> Result<(Order, Scope)> {
 struct Form<'i> {
     place: Place,
     access: Access,
+    /// Registers of 128 bits, which are accessed as two of 64.
+    quad: bool,
     operands: &'i [resolved::Operand],
 }
 
@@ -111,14 +113,18 @@ fn form<'i>(
         }
     }
     let policy = hints(oc);
-    let count = oc.pick(&[("v2", 2), ("v4", 4), ("v8", 8)]).unwrap_or(1);
-    let ty = oc.ty(LOADABLE)?;
+    let quad = oc.peek_none(&[("v2", ()), ("v4", ()), ("v8", ())]) && oc.has("b128");
+    let (count, ty) = if quad {
+        (2, Ty::B64)
+    } else {
+        (oc.pick(&[("v2", 2), ("v4", 4), ("v8", 8)]).unwrap_or(1), oc.ty(LOADABLE)?)
+    };
     let access = Access { space: Space::Generic, ty, count, order, scope, cache, wide_address: true };
     if access.bytes() > 32 {
         return Err(oc.error(format!("`{}` moves {} bytes, more than 32", oc.name(), access.bytes())));
     }
     let operands = operands_and_policy(b, oc, 2, policy)?;
-    Ok(Form { place, access, operands })
+    Ok(Form { place, access, quad, operands })
 }
 
 /// `count` operands. The cache policy after them is checked and dropped.
@@ -148,18 +154,27 @@ pub(super) fn ldu(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 }
 
 fn load(b: &mut Builder<'_>, form: Form<'_>) -> Result {
-    let Form { place, access, operands } = form;
+    let Form { place, access, quad, operands } = form;
     let ty = access.ty;
-    let parts = elements(b, &operands[0], access.count)?;
-    let mut widths = Vec::with_capacity(parts.len());
-    let mut list = Vec::with_capacity(parts.len());
-    for part in parts {
+    let mut widths = Vec::new();
+    let mut list = Vec::new();
+    // The upper halves of `.b128` registers that take less.
+    let mut above = Vec::new();
+    if quad {
+        let (low, high) = b.quad(&operands[0])?;
+        widths.push(true);
+        list.extend([Operand::Reg(low), Operand::Reg(high)]);
+    }
+    for part in if quad { &[] } else { elements(b, &operands[0], access.count)? } {
         match part.kind {
             OperandKind::Sink => list.push(Operand::None),
             OperandKind::Reg(r) => {
                 let (reg, declared) = b.register(part, r, ty, Fit::Wider)?;
                 widths.push(declared.is_wide());
                 list.push(Operand::Reg(reg));
+                if let Slot::Quad(low, high) = b.slots[r.0 as usize] {
+                    above.push((low, high));
+                }
             }
             _ => {
                 b.dst(part, ty)?;
@@ -178,6 +193,13 @@ fn load(b: &mut Builder<'_>, form: Form<'_>) -> Result {
         _ => Dst::Vec(b.vector(list)),
     };
     b.emit(Op::Ld { access, wide }, dst, &[address.base, address.offset]);
+    for (low, high) in above {
+        let sources = [Operand::Reg(low), Operand::Imm(63)];
+        match ty.is_signed() {
+            true => b.emit(Op::Shr(Ty::S64), Dst::Reg(high), &sources),
+            false => b.emit(Op::Mov(Ty::B64), Dst::Reg(high), &[Operand::Imm(0)]),
+        }
+    }
     Ok(())
 }
 
@@ -185,13 +207,16 @@ pub(super) fn st(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     if oc.has("async") {
         return async_copy::st_async(b, oc);
     }
-    let Form { place, access, operands } = form(b, oc, ("release", Order::Release), STORE_CACHES)?;
+    let Form { place, access, quad, operands } = form(b, oc, ("release", Order::Release), STORE_CACHES)?;
     let address = b.address(&operands[0], place)?;
     if matches!(address.space, Space::Const | Space::Param) {
         return Err(b.at(&operands[0], format!("`.{}` memory cannot be written", address.space.name())));
     }
     let mut list = Vec::with_capacity(usize::from(access.count));
-    for part in elements(b, &operands[1], access.count)? {
+    if quad {
+        list.extend(b.quad_source(&operands[1])?);
+    }
+    for part in if quad { &[] } else { elements(b, &operands[1], access.count)? } {
         list.push(b.src_or_wider(part, access.ty)?);
     }
     let value = if list.len() == 1 { list[0] } else { Operand::Vec(b.vector(list)) };

@@ -25,9 +25,12 @@ mod moves;
 mod narrow;
 mod opcode;
 mod operand;
+mod quad;
 mod special;
+mod stack;
 mod sync;
 mod texture;
+mod video;
 mod warp;
 mod wgmma;
 mod wl;
@@ -103,7 +106,8 @@ impl<'a> Context<'a> {
 enum Slot {
     Pred(Pred),
     Reg(Reg, Ty),
-    B128,
+    /// A `.b128` register as two of 64 bits, the low one first.
+    Quad(Reg, Reg),
 }
 
 /// Builds the [`isa::Body`] of one function, one instruction at a time.
@@ -231,7 +235,11 @@ impl<'a> Builder<'a> {
                     out.registers.push(Width::of(ty));
                     Slot::Reg(Reg(out.registers.len() as u32 - 1), ty)
                 }
-                RegTy::B128 => Slot::B128,
+                RegTy::B128 => {
+                    out.registers.extend([Width::Two; 2]);
+                    let high = out.registers.len() as u32 - 1;
+                    Slot::Quad(Reg(high - 1), Reg(high))
+                }
             })
             .collect();
         let frame = frame::lay_out(function, body, layout, &mut out);
@@ -402,6 +410,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("activemask", warp::activemask),
     ("add", arith::add),
     ("addc", arith::addc),
+    ("alloca", stack::alloca),
     ("and", bits::and),
     ("applypriority", memory::applypriority),
     ("atom", atomic::atom),
@@ -484,6 +493,8 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("slct", compare::slct),
     ("sqrt", float::sqrt),
     ("st", memory::st),
+    ("stackrestore", stack::stackrestore),
+    ("stacksave", stack::stacksave),
     ("stmatrix", matrix::stmatrix),
     ("sub", arith::sub),
     ("subc", arith::subc),
@@ -499,7 +510,30 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("tld4", texture::tld4),
     ("trap", control::trap),
     ("txq", texture::txq),
+    ("vabsdiff", video::scalar),
+    ("vabsdiff2", video::halves),
+    ("vabsdiff4", video::bytes),
+    ("vadd", video::scalar),
+    ("vadd2", video::halves),
+    ("vadd4", video::bytes),
+    ("vavrg2", video::halves),
+    ("vavrg4", video::bytes),
+    ("vmad", video::mad),
+    ("vmax", video::scalar),
+    ("vmax2", video::halves),
+    ("vmax4", video::bytes),
+    ("vmin", video::scalar),
+    ("vmin2", video::halves),
+    ("vmin4", video::bytes),
     ("vote", warp::vote),
+    ("vset", video::scalar),
+    ("vset2", video::halves),
+    ("vset4", video::bytes),
+    ("vshl", video::scalar),
+    ("vshr", video::scalar),
+    ("vsub", video::scalar),
+    ("vsub2", video::halves),
+    ("vsub4", video::bytes),
     ("wgmma", wgmma::wgmma),
     ("wl", wl::wl),
     ("wmma", wmma::wmma),

@@ -5,6 +5,7 @@ use warploom_isa as isa;
 
 use super::arith::ternary;
 use super::opcode::Opcode;
+use super::quad;
 use super::special;
 use super::{Builder, Result};
 use crate::resolved::{self, OperandKind};
@@ -32,6 +33,9 @@ pub(super) fn mov(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         return Ok(());
     }
     let vector = oc.pick(&[("v4", 4), ("v2", 2)]);
+    if vector.is_none() && oc.has("b128") {
+        return quad::mov(b, oc);
+    }
     let ty = oc.ty(MOVABLE)?;
     let [d, a] = oc.operands()?;
     if let Some(count) = vector {
@@ -64,7 +68,7 @@ fn mov_scalar(b: &mut Builder<'_>, d: &resolved::Operand, a: &resolved::Operand,
             let special = b.special_register(a, name)?;
             b.read_special(special, dst, ty);
         }
-        OperandKind::Frame(id, offset) if !ty.is_float() && ty.bits() >= 32 => {
+        OperandKind::Frame(id, offset) if !ty.is_float() && ty.bits() >= 32 && !b.is_variadic(*id) => {
             let at = b.displaced(a, b.frame[id.0 as usize], *offset)?;
             if at == 0 {
                 b.emit(Op::Mov(width_of(ty)), dst, &[Operand::Frame]);
@@ -128,8 +132,9 @@ fn mov_vector(
 
 /// The type of one of `count` equal parts of a value.
 fn piece(b: &Builder<'_>, op: &resolved::Operand, ty: Ty, count: usize) -> Result<Ty> {
+    // Only plain bits have pieces.
     let bits = match count {
-        2 | 4 => ty.bits() / count as u32,
+        2 | 4 if matches!(ty, Ty::B16 | Ty::B32 | Ty::B64) => ty.bits() / count as u32,
         _ => 0,
     };
     match bits {
@@ -141,7 +146,7 @@ fn piece(b: &Builder<'_>, op: &resolved::Operand, ty: Ty, count: usize) -> Resul
 }
 
 /// The register of a part. An 8-bit part may be in a wider register.
-fn piece_dst(b: &mut Builder<'_>, op: &resolved::Operand, ty: Ty) -> Result<Option<Reg>> {
+pub(super) fn piece_dst(b: &mut Builder<'_>, op: &resolved::Operand, ty: Ty) -> Result<Option<Reg>> {
     match op.kind {
         OperandKind::Reg(r) if ty == Ty::B8 => Ok(Some(b.register(op, r, ty, super::operand::Fit::Wider)?.0)),
         _ => match b.dst_or_sink(op, ty)? {

@@ -51,6 +51,7 @@ impl Builder<'_> {
     fn source(&mut self, op: &resolved::Operand, ty: Ty, fit: Fit) -> Result<Operand> {
         match &op.kind {
             OperandKind::Reg(r) => Ok(Operand::Reg(self.register(op, *r, ty, fit)?.0)),
+            OperandKind::Sum(r, offset) => self.sum(op, *r, *offset, ty),
             OperandKind::Int(value) => self.integer(op, *value, ty),
             OperandKind::F32(bits) => self.float(op, f64::from(f32::from_bits(*bits)), Some(*bits), ty),
             OperandKind::F64(bits) => self.float(op, f64::from_bits(*bits), None, ty),
@@ -66,6 +67,24 @@ impl Builder<'_> {
         }
     }
 
+    /// `%r1+4`: an addition in the width of the type.
+    fn sum(&mut self, op: &resolved::Operand, reg: RegId, offset: i64, ty: Ty) -> Result<Operand> {
+        let unsigned = match ty.bits() {
+            16 => Ty::U16,
+            32 => Ty::U32,
+            64 => Ty::U64,
+            bits => return Err(self.at(op, format!("a register of {bits} bits has no constant added to it"))),
+        };
+        if ty.is_float() {
+            let message =
+                format!("`{}` takes a floating-point number, which has no constant added", self.name());
+            return Err(self.at(op, message).help("use an `add` instruction"));
+        }
+        let reg = Operand::Reg(self.register(op, reg, ty, Fit::Exact)?.0);
+        let offset = if ty.is_wide() { self.imm64(offset as u64) } else { Operand::Imm(offset as u32) };
+        Ok(self.value(Op::IAdd(unsigned, isa::Clamp::None), Width::of(ty), &[reg, offset]))
+    }
+
     /// A register of the right width and class, and its declared type.
     pub(super) fn register(&self, op: &resolved::Operand, reg: RegId, ty: Ty, fit: Fit) -> Result<(Reg, Ty)> {
         let name = self.register_name(reg);
@@ -79,8 +98,11 @@ impl Builder<'_> {
                 );
                 return Err(self.at(op, message));
             }
-            Slot::B128 => {
-                return Err(Diagnostic::not_modelled(op.span, "`.b128` registers are not modelled"));
+            // Its low part serves where a register may be wider than the type.
+            Slot::Quad(low, _) if fit == Fit::Wider => (low, Ty::B64),
+            Slot::Quad(..) => {
+                let message = format!("`{name}` is 128 bits wide, `{}` takes {}", self.name(), ty.bits());
+                return Err(self.at(op, message).label("declared `.b128`"));
             }
         };
         let (have, want) = (declared.bits(), ty.bits());
@@ -251,6 +273,10 @@ impl Builder<'_> {
             OperandKind::Param(index, offset) => {
                 let at = self.displaced(op, self.layout.params[index as usize], offset)?;
                 Ok(Operand::Imm(at as u32))
+            }
+            OperandKind::Frame(id, offset) if self.is_variadic(id) => {
+                self.displaced(op, 0, offset)?;
+                Ok(self.variadic_address(id, offset, bits))
             }
             OperandKind::Frame(id, offset) => {
                 let at = self.displaced(op, self.frame[id.0 as usize], offset)?;

@@ -1,6 +1,6 @@
 //! Communication among the lanes of a warp.
 
-use isa::{Dst, Op, Operand, ReduxOp, ShflMode, Ty, VoteMode};
+use isa::{Dst, Op, Operand, ReduxOp, ShflMode, Ty, VoteMode, Width};
 use warploom_isa as isa;
 
 use super::opcode::Opcode;
@@ -82,7 +82,7 @@ pub(super) fn match_(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     Ok(())
 }
 
-/// `redux.sync.op.type d, a, mask`
+/// `redux.sync.op[.abs][.NaN].type d, a, mask`
 pub(super) fn redux(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     oc.need(&[("sync", ())])?;
     let op = oc.need(&[
@@ -98,8 +98,17 @@ pub(super) fn redux(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         ReduxOp::Min | ReduxOp::Max => &[Ty::U32, Ty::S32, Ty::F32],
         _ => &[Ty::B32],
     })?;
+    let magnitudes = ty == Ty::F32 && oc.has("abs");
+    let op = match op {
+        ReduxOp::Min if ty == Ty::F32 && oc.has("NaN") => ReduxOp::MinNan,
+        ReduxOp::Max if ty == Ty::F32 && oc.has("NaN") => ReduxOp::MaxNan,
+        op => op,
+    };
     let [d, a, mask] = oc.operands()?;
-    let (d, a, mask) = (b.dst(d, ty)?, b.src(a, ty)?, b.src(mask, Ty::B32)?);
+    let (d, mut a, mask) = (b.dst(d, ty)?, b.src(a, ty)?, b.src(mask, Ty::B32)?);
+    if magnitudes {
+        a = b.value(Op::FAbs(Ty::F32, false), Width::One, &[a]);
+    }
     b.emit(Op::Redux(op, ty), d, &[a, mask]);
     Ok(())
 }

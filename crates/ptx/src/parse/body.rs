@@ -104,7 +104,7 @@ impl<'t> Parser<'t> {
                 return Err(Diagnostic::new(self.span(), "there are no arrays of registers")
                     .help("`%r<10>` declares ten registers; arrays live in `.local` memory"));
             }
-            list.push(Registers { name, count });
+            list.push(Registers { name, count, lanes: declaration.lanes });
             if !self.eat(Kind::Comma) {
                 break;
             }
@@ -215,6 +215,12 @@ impl<'t> Parser<'t> {
             Kind::Bang if self.ahead.kind == Kind::Ident => {
                 self.bump();
                 Ok(OperandKind::Not(self.name("a predicate register")?))
+            }
+            Kind::Minus if self.ahead.kind == Kind::Ident && self.text_of(self.ahead) != "WARP_SZ" => {
+                self.bump();
+                let start = self.span().start;
+                let kind = self.operand_kind(false)?;
+                Ok(OperandKind::Minus(Box::new(Operand { kind, span: self.since(start) })))
             }
             Kind::ParenOpen if is_call => {
                 Ok(OperandKind::List(self.operands(Kind::ParenOpen, Kind::ParenClose, "`,` or `)`")?))

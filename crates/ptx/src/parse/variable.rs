@@ -120,8 +120,15 @@ impl<'t> Parser<'t> {
             if self.at(Kind::DotWord) { Diagnostic { span: start, ..error } } else { error }
         })?;
         if variable.lanes > 1 && space == Space::Reg {
-            let error = Diagnostic::new(self.since(start.start), "vector registers are not modelled");
-            return Err(error.help("declare one register for each element and use `{a, b, …}`"));
+            let bits = match variable.ty {
+                Type::Pred => return Err(Diagnostic::new(start, "there are no vectors of predicates")),
+                Type::Scalar(ty) => ty.bits(),
+                Type::B128 => 128,
+            };
+            if u32::from(variable.lanes) * bits > 128 || variable.lanes > 4 {
+                let message = "a vector register has 2 or 4 elements and at most 128 bits";
+                return Err(Diagnostic::new(self.since(start.start), message));
+            }
         }
         if variable.ty == Type::Pred && space != Space::Reg {
             return Err(Diagnostic::new(self.since(start.start), "only registers can be predicates"));

@@ -3,7 +3,7 @@
 use warploom_isa::{Line, LockNote, Span};
 
 use super::layout::{Layout, MAX_FRAME_BYTES, undefined};
-use super::scope::{Local, Range, Scope};
+use super::scope::{ELEMENTS, Local, Range, Scope, make};
 use super::special::{Form, special};
 use super::{Global, Globals, duplicate, formals, reg_ty};
 use crate::ast::{self, Constant, Name, Statement};
@@ -75,6 +75,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
                 let resolved = if is_return { &function.returns[i] } else { &function.params[i] };
                 let (bytes, align, ty, is_kernel) =
                     (resolved.bytes, resolved.align, resolved.ty, function.is_kernel);
+                let variadic = resolved.variadic;
                 let (mut reg, mut frame) = (None, None);
                 let meaning = if formal.space == ast::Space::Reg {
                     let id = self.register(formal.name.text, ty);
@@ -84,7 +85,11 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
                     Local::Param(i as u32)
                 } else {
                     let i = i as u32;
-                    let kind = if is_return { FrameKind::Return(i) } else { FrameKind::Param(i) };
+                    let kind = match is_return {
+                        true => FrameKind::Return(i),
+                        false if variadic => FrameKind::Variadic(i),
+                        false => FrameKind::Param(i),
+                    };
                     let id = self.frame(FrameVar { name: formal.name.text.to_string(), bytes, align, kind });
                     frame = Some(id);
                     Local::Frame(id)
@@ -157,7 +162,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
     }
 
     fn empty_prototype(&mut self) -> Local {
-        self.body.prototypes.push(Prototype { returns: Vec::new(), params: Vec::new() });
+        self.body.prototypes.push(Prototype { returns: Vec::new(), params: Vec::new(), variadic: false });
         Local::Prototype(ProtoId(self.body.prototypes.len() as u32 - 1))
     }
 
@@ -231,14 +236,14 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
     }
 
     fn registers(&mut self, ty: RegTy, list: &[ast::Registers<'t>]) {
-        for &ast::Registers { name, count } in list {
+        for &ast::Registers { name, count, lanes } in list {
             if let Some(count) = count {
-                if !self.innermost().declare_range(name.text, Range { count, ty }) {
+                if !self.innermost().declare_range(name.text, Range { count, ty, lanes }) {
                     self.globals.error(duplicate(name, "a family of registers with this prefix"));
                 }
             } else {
-                let id = self.register(name.text, ty);
-                self.declare(name, Local::Register(id));
+                let meaning = make(&mut self.body.registers, name.text, ty, lanes);
+                self.declare(name, meaning);
             }
         }
     }
@@ -340,6 +345,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             ast::OperandKind::Pair(a, b) => {
                 OperandKind::Pair(Box::new(self.operand(opcode, a)?), Box::new(self.operand(opcode, b)?))
             }
+            ast::OperandKind::Minus(a) => OperandKind::Minus(Box::new(self.operand(opcode, a)?)),
             ast::OperandKind::Sink => OperandKind::Sink,
         };
         Ok(Operand { kind, span })
@@ -354,7 +360,12 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             Some(Local::Frame(id)) => return Ok(OperandKind::Frame(id, offset)),
             Some(Local::Param(index)) => return Ok(OperandKind::Param(index, offset)),
             Some(Local::Variable(id)) => return Ok(OperandKind::Var(id, offset)),
+            Some(Local::Register(id)) if offset != 0 => return Ok(OperandKind::Sum(id, offset)),
             Some(Local::Register(id)) => OperandKind::Reg(id),
+            Some(Local::Vector(first, lanes)) => {
+                let element = |i| Operand { kind: OperandKind::Reg(RegId(first.0 + i)), span };
+                OperandKind::Vector((0..lanes.into()).map(element).collect())
+            }
             Some(Local::Label(id)) => OperandKind::Label(id),
             Some(Local::Table(id)) => OperandKind::Table(id),
             Some(Local::Prototype(id)) => OperandKind::Proto(id),
@@ -390,8 +401,20 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
         span: Span,
     ) -> Resolve<OperandKind> {
         match self.local(name) {
-            // Selectors of SIMD video instructions (`%r1.b0`), which lowering refuses.
-            Some(Local::Register(id)) if opcode.starts_with('v') => Ok(OperandKind::Reg(id)),
+            // Selectors of video instructions, which lowering checks.
+            Some(Local::Register(id)) if opcode.starts_with('v') => {
+                Ok(OperandKind::Part(id, component.to_string()))
+            }
+            Some(Local::Vector(first, lanes)) => {
+                let names = ELEMENTS.iter().map(|names| &names[..lanes.into()]);
+                match names.flat_map(|names| names.iter().position(|n| *n == component)).next() {
+                    Some(at) => Ok(OperandKind::Reg(RegId(first.0 + at as u32))),
+                    None => {
+                        let message = format!("`{name}` has {lanes} elements and no `.{component}`");
+                        Err(Diagnostic::new(span, message))
+                    }
+                }
+            }
             Some(_) => Err(Diagnostic::new(span, format!("`{name}` has no component `.{component}`"))),
             None => match special(name) {
                 Some(Form::Vector) if matches!(component, "x" | "y" | "z" | "w") => {
@@ -415,6 +438,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
                 RegTy::Pred => error("a predicate"),
                 RegTy::B128 => error("a 128-bit register"),
             },
+            Some(Local::Vector(..)) => error("a vector"),
             Some(Local::Frame(id)) => Ok(Base::Frame(id)),
             Some(Local::Param(index)) => Ok(Base::Param(index)),
             Some(Local::Variable(id)) => Ok(Base::Var(id)),
@@ -492,5 +516,6 @@ fn wanted(opcode: &str, name: &str) -> &'static str {
 
 fn signature_of(returns: &[crate::resolved::Formal], params: &[crate::resolved::Formal]) -> Prototype {
     let sizes = |list: &[crate::resolved::Formal]| list.iter().map(|f| (f.bytes, f.align)).collect();
-    Prototype { returns: sizes(returns), params: sizes(params) }
+    let variadic = params.last().is_some_and(|f| f.variadic);
+    Prototype { returns: sizes(returns), params: sizes(params), variadic }
 }

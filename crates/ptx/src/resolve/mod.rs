@@ -294,17 +294,19 @@ fn formals(list: &[ast::Variable<'_>], is_kernel: bool) -> Result<Vec<Formal>, D
     let limit = if is_kernel { layout::MAX_KERNEL_PARAM_BYTES } else { layout::MAX_FRAME_BYTES };
     let mut total = 0u64;
     let mut formals = Vec::with_capacity(list.len());
-    for formal in list {
+    for (at, formal) in list.iter().enumerate() {
         let span = formal.name.span;
         if is_kernel && formal.space == ast::Space::Reg {
             return Err(Diagnostic::new(span, "a kernel's parameters are `.param`, not `.reg`"));
         }
-        let layout = Layout::of(formal)?;
-        if layout.unsized_by.is_some() {
-            return Err(Diagnostic::new(
-                span,
-                "functions with a variable number of parameters are not modelled",
-            ));
+        let mut layout = Layout::of(formal)?;
+        let variadic = layout.unsized_by.is_some();
+        if variadic {
+            if is_kernel || at + 1 < list.len() {
+                let message = "only the last parameter of a function may be an array of unknown size";
+                return Err(Diagnostic::new(span, message));
+            }
+            (layout.bytes, layout.align) = (4, 4);
         }
         total = total.next_multiple_of(layout.align.into()) + layout.bytes;
         if total > limit {
@@ -315,6 +317,7 @@ fn formals(list: &[ast::Variable<'_>], is_kernel: bool) -> Result<Vec<Formal>, D
             ty: reg_ty(formal.ty),
             bytes: layout.bytes as u32,
             align: layout.align,
+            variadic,
             reg: None,
             frame: None,
             pointer: formal.pointer,
@@ -326,7 +329,7 @@ fn formals(list: &[ast::Variable<'_>], is_kernel: bool) -> Result<Vec<Formal>, D
 
 fn same_signature(a: &Function, b: &Function) -> bool {
     let same = |x: &[Formal], y: &[Formal]| {
-        let key = |f: &Formal| (f.bytes, f.ty == RegTy::Pred);
+        let key = |f: &Formal| (f.bytes, f.variadic, f.ty == RegTy::Pred);
         x.len() == y.len() && x.iter().map(key).eq(y.iter().map(key))
     };
     same(&a.returns, &b.returns) && same(&a.params, &b.params)

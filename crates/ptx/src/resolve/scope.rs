@@ -10,6 +10,8 @@ use warploom_isa::VarId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Local {
     Register(RegId),
+    /// A vector register: its first element and how many there are.
+    Vector(RegId, u8),
     Frame(FrameId),
     /// A kernel's parameter.
     Param(u32),
@@ -32,6 +34,8 @@ pub(super) struct Scope<'t> {
 pub(super) struct Range {
     pub count: u32,
     pub ty: RegTy,
+    /// Elements of each.
+    pub lanes: u8,
 }
 
 impl<'t> Scope<'t> {
@@ -54,8 +58,7 @@ impl<'t> Scope<'t> {
             return Some(found);
         }
         let range = self.range_of(name)?;
-        let register = Local::Register(RegId(registers.len() as u32));
-        registers.push(Register { name: name.to_string(), ty: range.ty });
+        let register = make(registers, name, range.ty, range.lanes);
         self.names.insert(name, register);
         Some(register)
     }
@@ -92,6 +95,22 @@ impl<'t> Scope<'t> {
             }
         }
     }
+}
+
+/// The names of a vector's elements; textures and colours have letters of their own.
+pub(super) const ELEMENTS: [[&str; 4]; 2] = [["x", "y", "z", "w"], ["r", "g", "b", "a"]];
+
+/// Makes a register, or one for each element of a vector.
+pub(super) fn make(registers: &mut Vec<Register>, name: &str, ty: RegTy, lanes: u8) -> Local {
+    let first = RegId(registers.len() as u32);
+    if lanes == 1 {
+        registers.push(Register { name: name.to_string(), ty });
+        return Local::Register(first);
+    }
+    for element in &ELEMENTS[0][..lanes.into()] {
+        registers.push(Register { name: format!("{name}.{element}"), ty });
+    }
+    Local::Vector(first, lanes)
 }
 
 /// `%r12` as (`%r1`, 2) and (`%r`, 12); numbers have no leading zeros.
@@ -206,7 +225,7 @@ mod tests {
     fn families_make_registers_on_demand() {
         let mut registers = Vec::new();
         let mut scope = Scope::default();
-        assert!(scope.declare_range("%r", Range { count: u32::MAX, ty: RegTy::Pred }));
+        assert!(scope.declare_range("%r", Range { count: u32::MAX, ty: RegTy::Pred, lanes: 1 }));
         assert_eq!(scope.get("%r4000000000", &mut registers), Some(Local::Register(RegId(0))));
         assert_eq!(scope.get("%r4000000000", &mut registers), Some(Local::Register(RegId(0))));
         assert_eq!(scope.get("%r4294967295", &mut registers), None);

@@ -99,5 +99,8 @@ pub(super) fn served<const N: usize, P: Probe>(
 /// The attempt of a lane at a lock, if the access is an atomic that may take one.
 fn attempt_of<const N: usize>(access: &WarpAccess<N>, lane: usize) -> Option<Attempt> {
     let MemoryOp::Atomic { op, ty, .. } = access.kind else { return None };
+    if access.bytes > 8 {
+        return None;
+    }
     Attempt::new(op, ty, access.operands(lane))
 }

@@ -326,9 +326,13 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
         }
         Op::IMin(..) | Op::IMax(..) => (ExecUnit::Sp, Class::Integer, units.int.max),
         Op::IMul(..) | Op::Mul24(..) => (ExecUnit::Sp, Class::Integer, units.int.mul),
-        Op::IMad(..) | Op::Mad24(..) | Op::MadCarry(..) | Op::Sad(_) | Op::Dp4a(..) | Op::Dp2a(..) => {
-            (ExecUnit::Sp, Class::Integer, units.int.mad)
-        }
+        Op::IMad(..)
+        | Op::Mad24(..)
+        | Op::MadCarry(..)
+        | Op::Sad(_)
+        | Op::Dp4a(..)
+        | Op::Dp2a(..)
+        | Op::Video(_) => (ExecUnit::Sp, Class::Integer, units.int.mad),
         Op::IDiv(ty) | Op::IRem(ty) | Op::FDiv(ty, _) | Op::FRounded(_, ty, _) => divide(ty),
         Op::FDivApprox { .. } => divide(Ty::F32),
         Op::FMin(ty, _) | Op::FMax(ty, _) => by_type(ty, |t| t.max),
