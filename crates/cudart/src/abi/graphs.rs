@@ -226,8 +226,7 @@ unsafe extern "C" fn cudaGraphAddMemcpyNode(
     unsafe { Spot { place, graph, after, count }.add(|_| super::copies::copy_work(parameters)) }
 }
 
-/// Numbers of the bytes that a program has from graphs' nodes, and of those that are kept for them; the highest of each,
-/// which are not kept apart from the present ones, follow them.
+/// How much memory graphs have.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaDeviceGetGraphMemAttribute(
     _device: c_int,
@@ -235,13 +234,9 @@ pub(super) unsafe extern "C" fn cudaDeviceGetGraphMemAttribute(
     place: *mut c_void,
 ) -> i32 {
     call(|process| {
-        let [used, kept] = process.open()?.graph_bytes();
-        let value = match attribute {
-            0 | 1 => used,
-            2 | 3 => kept,
-            _ => return Err(CudaError::INVALID_VALUE),
-        };
-        unsafe { put(place.cast::<u64>(), value) }
+        let all = process.open()?.graph_bytes();
+        let found = usize::try_from(attribute).ok().and_then(|attribute| all.get(attribute).copied());
+        unsafe { put(place.cast::<u64>(), found.ok_or(CudaError::INVALID_VALUE)?) }
     })
 }
 

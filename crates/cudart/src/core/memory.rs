@@ -23,6 +23,8 @@ pub(crate) struct Memory {
     allocations: BTreeMap<u64, u64>,
     /// Of these, memory of graphs' nodes, and whether the program has it now. It keeps its place for the next launch.
     of_graphs: BTreeMap<u64, bool>,
+    /// The most bytes of graphs that the program has had at a time.
+    most_of_graphs: u64,
     shared: Vec<SharedRange>,
     /// Allocations end at a multiple of it.
     granule: u64,
@@ -83,7 +85,13 @@ pub(crate) fn sides(kind: i32) -> Result<Option<(Side, Side)>> {
 
 impl Memory {
     pub(super) fn new(granule: u64) -> Memory {
-        Memory { allocations: BTreeMap::new(), of_graphs: BTreeMap::new(), shared: Vec::new(), granule }
+        Memory {
+            allocations: BTreeMap::new(),
+            of_graphs: BTreeMap::new(),
+            most_of_graphs: 0,
+            shared: Vec::new(),
+            granule,
+        }
     }
 
     /// A managed variable that was just loaded: its first value goes to the host.
@@ -176,16 +184,18 @@ impl Open {
     /// A graph's node allocates its memory.
     pub(crate) fn begin_graph_memory(&mut self, address: u64) -> Result {
         *self.memory.of_graphs.get_mut(&address).ok_or(CudaError::INVALID_VALUE)? = true;
+        self.memory.most_of_graphs = self.memory.most_of_graphs.max(self.graph_bytes()[0]);
         Ok(())
     }
 
-    /// Bytes of graphs' nodes: those that the program has now, and all that are kept for them.
-    pub(crate) fn graph_bytes(&self) -> [u64; 2] {
+    /// Bytes of graphs' nodes, in the order of CUDA's attributes: those that the program has now and had at most, and
+    /// those that are kept for them now and were at most.
+    pub(crate) fn graph_bytes(&self) -> [u64; 4] {
         let bytes = |only_used: bool| {
             let of_graphs = self.memory.of_graphs.iter().filter(|(_, used)| **used || !only_used);
             of_graphs.filter_map(|(address, _)| self.memory.allocations.get(address)).sum()
         };
-        [bytes(true), bytes(false)]
+        [bytes(true), self.memory.most_of_graphs, bytes(false), bytes(false)]
     }
 
     /// Allocates rows. Returns the address and the bytes from row to row.

@@ -158,6 +158,8 @@ static void graph_memory(void) {
     is(cuGraphLaunch(executable, stream), 1, "a second free");
     OK(cuDeviceGetGraphMemAttribute(0, 0, &used));
     if (used != 0) exit(12);
+    OK(cuDeviceGetGraphMemAttribute(0, 1, &used));
+    if (used != sizeof found) exit(13);
     printf("passed\n");
 }
 
