@@ -44,7 +44,7 @@ pub const GROUPS: &[Group] = &[
     Group { name: "cvt-mixed", version: "8.0", tuples: 192, rows: convert::MIXED },
     Group { name: "cvt-narrow", version: "8.6", tuples: 512, rows: convert::NARROW },
     Group { name: "cvt-finite", version: "8.6", tuples: 512, rows: convert::FINITE },
-    Group { name: "video", version: "8.0", tuples: 96, rows: video::ROWS },
+    Group { name: "video", version: "8.0", tuples: 128, rows: video::ROWS },
     Group { name: "moves", version: "8.0", tuples: 128, rows: moves::ROWS },
     Group { name: "warp", version: "8.0", tuples: 512, rows: warp::ROWS },
     Group { name: "atomic", version: "8.0", tuples: 256, rows: atomic::ROWS },
