@@ -183,12 +183,15 @@ mod tests {
 
     use super::{FILES, find};
 
+    /// Folders of texts that only tests read.
+    const OF_TESTS: [&str; 2] = ["corpus", "triton"];
+
     /// The paths of all kernels, headers and listings in a folder, relative to `root`.
     fn paths(root: &Path, folder: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(root).unwrap().to_str().unwrap();
-            if path.is_dir() && name != "corpus" {
+            if path.is_dir() && !OF_TESTS.contains(&name) {
                 paths(root, &path, found);
             } else if path
                 .extension()
