@@ -28,7 +28,7 @@ pub(super) const GROSS_NAN: u64 = 0x7fff_ffff << 32;
 
 /// The NaN result of an f64 operation: the first NaN among the operands, which are given in the order of preference, or
 /// [`F64_NAN`].
-pub(super) fn f64_nan(operands: [u64; 3]) -> u64 {
+pub(crate) fn f64_nan(operands: [u64; 3]) -> u64 {
     operands.into_iter().find(|&x| f64::from_bits(x).is_nan()).map_or(F64_NAN, |x| x | F64_QUIET)
 }
 

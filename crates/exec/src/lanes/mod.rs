@@ -18,7 +18,7 @@ mod compare;
 mod convert;
 mod exact;
 mod float;
-mod format;
+pub(crate) mod format;
 mod half;
 mod integer;
 mod moves;

@@ -5,7 +5,6 @@
 use half::{bf16, f16};
 use warploom_isa::{CvtNarrow, NarrowFloat, Round, Ty};
 
-use crate::lanes::format::F32_NAN;
 use crate::lanes::vector::{Filled, Source, word};
 
 /// The largest finite magnitude, as bits.
@@ -26,8 +25,7 @@ fn nan(format: NarrowFloat) -> u64 {
         NarrowFloat::E4m3 | NarrowFloat::E5m2 => 0x7f,
         NarrowFloat::Ue8m0 => 0xff,
         NarrowFloat::F16 | NarrowFloat::Bf16 => 0x7fff,
-        // All bits of the word, those below the format's fraction included.
-        NarrowFloat::Tf32 => u64::from(F32_NAN),
+        NarrowFloat::Tf32 => 0x3ffff,
     }
 }
 
@@ -44,8 +42,10 @@ fn beyond(format: NarrowFloat, finite: bool) -> u64 {
 /// A number of at most single precision in a narrow format.
 fn encode(cvt: CvtNarrow, value: f64) -> u64 {
     let (exponent, fraction) = cvt.format.fields();
+    // A tf32 is the upper part of its word.
+    let unused = if cvt.format == NarrowFloat::Tf32 { 13 } else { 0 };
     if value.is_nan() {
-        return nan(cvt.format);
+        return nan(cvt.format) << unused;
     }
     if cvt.relu && value.is_sign_negative() {
         return 0;
@@ -64,8 +64,14 @@ fn encode(cvt: CvtNarrow, value: f64) -> u64 {
         }
     };
     let signed = cvt.format != NarrowFloat::Ue8m0 && value.is_sign_negative();
-    let bits = magnitude | u64::from(signed) << (exponent + fraction);
-    if cvt.format == NarrowFloat::Tf32 { bits << 13 } else { bits }
+    (magnitude | u64::from(signed) << (exponent + fraction)) << unused
+}
+
+/// `cvt.rna.tf32`, an operation on integers: half a unit is added and the rest cut off, also of a NaN. Then what has no
+/// finite exponent is one unit less, if it should.
+fn nearest_tf32(bits: u32, finite: bool) -> u32 {
+    let rounded = bits.wrapping_add(0x1000) & !0x1fff;
+    if finite && rounded & 0x7f80_0000 == 0x7f80_0000 { rounded - 0x2000 } else { rounded }
 }
 
 /// The exponent of a positive number that is normal in double precision.
@@ -131,7 +137,10 @@ pub(super) fn convert_rare<const N: usize>(cvt: CvtNarrow, a: Source<'_, N>, b: 
         Ty::BF16x2 => f64::from(bf16::from_bits(bits as u16)),
         _ => f64::from(f16::from_bits(bits as u16)),
     };
-    let single = |bits: u32| encode(cvt, f64::from(f32::from_bits(bits))) as u32;
+    let single = |bits: u32| match (cvt.format, cvt.round) {
+        (NarrowFloat::Tf32, Round::Rna) => nearest_tf32(bits, cvt.finite),
+        _ => encode(cvt, f64::from(f32::from_bits(bits))) as u32,
+    };
     word(|i| match cvt.other {
         Ty::F32 if cvt.pair => single(a.lo[i]) << step | single(b.lo[i]),
         Ty::F32 => single(a.lo[i]),

@@ -39,7 +39,7 @@ pub(crate) fn multiply<const N: usize>(
             gather(&a, (first, group), registers, list(inst.src[0]), &mut left);
             gather(&b, (first, group), registers, list(inst.src[1]), &mut right);
             gather(&c, (first, group), registers, list(inst.src[2]), &mut sums);
-            sum::products(mma, &left, &right, &mut sums);
+            sum::products(mma, sum::By::Warp, &left, &right, &mut sums);
             scatter(&d, (first, group), registers, results, &sums, mask);
         }
     }

@@ -68,8 +68,22 @@ impl Number {
     }
 }
 
-/// `sum * 2^unit` as the bits of an f32, rounded toward zero.
-pub(super) fn to_f32(sum: i64, unit: i32) -> u32 {
+impl Number {
+    /// The same number in single precision, which holds all products of halves.
+    pub(super) fn to_f32(self) -> f32 {
+        match self {
+            Number::Nan => f32::NAN,
+            Number::Infinite { negative } => if negative { f32::NEG_INFINITY } else { f32::INFINITY },
+            Number::Finite { negative, significand, exponent, fraction } => {
+                let magnitude = significand as f32 * 2f32.powi(exponent - fraction);
+                if negative { -magnitude } else { magnitude }
+            }
+        }
+    }
+}
+
+/// `sum * 2^unit` as the bits of an f32 with that many fraction bits, rounded toward zero. Zero has no sign.
+pub(super) fn to_f32(sum: i64, unit: i32, fraction: i32) -> u32 {
     let sign = u32::from(sum < 0) << 31;
     let magnitude = sum.unsigned_abs();
     if magnitude == 0 {
@@ -79,20 +93,24 @@ pub(super) fn to_f32(sum: i64, unit: i32) -> u32 {
     if exponent > 127 {
         return sign | 0x7f80_0000;
     }
-    let last = if exponent < -126 { -149 } else { exponent - 23 };
-    let shift = last - unit;
+    let shift = exponent.max(-126) - fraction - unit;
     let significand = match shift {
         0..64 => magnitude >> shift,
         64.. => 0,
         _ => magnitude << -shift,
     } as u32;
+    if significand == 0 {
+        return 0;
+    }
+    let significand = significand << (23 - fraction);
     // The hidden bit of a normal number counts the exponent up by one.
     let exponent = if exponent < -126 { 0 } else { exponent + 126 };
     sign | ((exponent as u32) << 23).wrapping_add(significand)
 }
 
-/// `sum * 2^unit` as the bits of an f16, rounded to nearest even.
+/// `sum * 2^unit` as the bits of an f16, rounded to nearest even. Zero has no sign.
 pub(super) fn to_f16(sum: i64, unit: i32) -> u16 {
     // Sums have fewer bits than an f64 holds.
-    f16::from_f64(sum as f64 * 2f64.powi(unit)).to_bits()
+    let rounded = f16::from_f64(sum as f64 * 2f64.powi(unit));
+    if rounded == f16::ZERO { 0 } else { rounded.to_bits() }
 }

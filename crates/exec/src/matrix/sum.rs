@@ -1,46 +1,78 @@
-//! Sums of products, in the order and width of the hardware.
+//! Sums of products, in the order and width of the hardware. PTX leaves both open; these are those of an H200, bit by
+//! bit (`warploom conform`).
 //!
-//! Floating point of up to 32 bits: the products of a block of K and the accumulator are added at once. Each is cut off
-//! [`EXTRA_BITS`] below the last bit of a single-precision number with the largest exponent of them; the sum is cut off
-//! to single precision, or rounded to half. So Hopper does it according to published tests (Fasi et al., 2021, for
-//! earlier chips); PTX leaves it open. Doubles are a chain of fused multiply-adds in the order of K. Integers are
-//! exact.
+//! - Floating point of 16 bits and more: the products of a block of K and the accumulator are added at once. Each is cut
+//!   off [`EXTRA_BITS`] below the last bit of a single-precision number with the largest exponent of them; the sum is
+//!   cut off to single precision, or rounded to half.
+//! - 8-bit floats, `wgmma`: the same for all of K, with sums of [`SHORT_FRACTION`] bits.
+//! - 8-bit floats, `mma`: Hopper has no such unit. They become halves, which are multiplied in two steps: first the even
+//!   pairs of K, then the odd ones. The accumulator is added last, by an ordinary addition.
+//! - `m8n8k4` of halves, for which no chip since Volta has a unit: a chain of multiply-adds, and then the accumulator.
+//! - Doubles: a chain of fused multiply-adds in the order of K.
+//! - Integers are exact.
 
+use half::f16;
+use smallvec::SmallVec;
 use warploom_isa::{BitProduct, MatrixTy, Mma};
 
 use super::MOST;
+use crate::lanes::format::f64_nan;
 use crate::matrix::number::{Number, to_f16, to_f32};
 
 /// Bits that the adder keeps below single precision.
 const EXTRA_BITS: i32 = 2;
 
-/// Bytes of K whose products are added at once, of types of 16 bits and more; 8-bit floats become halves first.
+/// Fraction bits of single precision.
+const FRACTION: i32 = 23;
+
+/// Fraction bits of the sums that `wgmma` makes of products of 8-bit floats.
+const SHORT_FRACTION: i32 = 13;
+
+/// Bytes of K whose products are added at once, of types of 16 bits and more.
 const BLOCK_BYTES: usize = 32;
 
 const CANONICAL_NAN: u32 = 0x7fff_ffff;
 const CANONICAL_HALF_NAN: u32 = 0x7fff;
 
+/// Who multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// One warp, with `mma`.
+    Warp,
+    /// Four warps, with `wgmma`.
+    Group,
+}
+
 /// Adds the products of rows of `a` and columns of `b` to `sums`.
-pub(super) fn products(mma: Mma, a: &[u64; MOST], b: &[u64; MOST], sums: &mut [u64; MOST]) {
+pub(super) fn products(mma: Mma, by: By, a: &[u64; MOST], b: &[u64; MOST], sums: &mut [u64; MOST]) {
     let rows = mma.rows();
     let k = if mma.a == MatrixTy::B1 { mma.k() / 32 } else { mma.k() };
-    for (row, column) in (0..rows).flat_map(|row| (0..8).map(move |column| (row, column))) {
+    let places = (0..rows).flat_map(|row| (0..8).map(move |column| (row, column)));
+    if matches!(mma.a, MatrixTy::F16 | MatrixTy::Bf16 | MatrixTy::Tf32 | MatrixTy::E4m3 | MatrixTy::E5m2) {
+        let numbers = |ty: MatrixTy, bits: &[u64]| -> SmallVec<[Number; 256]> {
+            bits.iter().map(|&bits| Number::of(ty, bits)).collect()
+        };
+        let (a, b) = (numbers(mma.a, &a[..rows * k]), numbers(mma.b, &b[..8 * k]));
+        for (row, column) in places {
+            let products: SmallVec<[Number; 33]> =
+                (0..k).map(|at| a[row * k + at].times(b[at * 8 + column])).collect();
+            let sum = &mut sums[row * 8 + column];
+            *sum = floats(mma, by, products, *sum);
+        }
+        return;
+    }
+    for (row, column) in places {
         let pairs = (0..k).map(|at| (a[row * k + at], b[at * 8 + column]));
         let sum = &mut sums[row * 8 + column];
-        *sum = match mma.a {
-            MatrixTy::F64 => doubles(pairs, *sum),
-            MatrixTy::F16 | MatrixTy::Bf16 | MatrixTy::Tf32 | MatrixTy::E4m3 | MatrixTy::E5m2 => {
-                floats(mma, pairs, *sum)
-            }
-            _ => integers(mma, pairs, *sum),
-        };
+        *sum = if mma.a == MatrixTy::F64 { doubles(pairs, *sum) } else { integers(mma, pairs, *sum) };
     }
 }
 
 fn doubles(pairs: impl Iterator<Item = (u64, u64)>, sum: u64) -> u64 {
-    let add = |sum: f64, (a, b)| f64::mul_add(f64::from_bits(a), f64::from_bits(b), sum);
-    let sum = pairs.fold(f64::from_bits(sum), add);
-    if sum.is_nan() { 0xfff8_0000_0000_0000 } else { sum.to_bits() }
+    pairs.fold(sum, |sum, (a, b)| {
+        let total = f64::mul_add(f64::from_bits(a), f64::from_bits(b), f64::from_bits(sum));
+        if total.is_nan() { f64_nan([b, sum, a]) } else { total.to_bits() }
+    })
 }
 
 fn integers(mma: Mma, pairs: impl Iterator<Item = (u64, u64)>, sum: u64) -> u64 {
@@ -58,27 +90,77 @@ fn integers(mma: Mma, pairs: impl Iterator<Item = (u64, u64)>, sum: u64) -> u64 
     u64::from(sum as u32)
 }
 
-fn floats(mma: Mma, pairs: impl Iterator<Item = (u64, u64)>, sum: u64) -> u64 {
+fn floats(mma: Mma, by: By, mut products: SmallVec<[Number; 33]>, sum: u64) -> u64 {
+    let narrow = matches!(mma.a, MatrixTy::E4m3 | MatrixTy::E5m2);
+    if mma.is_quad_pairs() {
+        return chain(mma, &products, sum);
+    }
+    if narrow && by == By::Group {
+        products.push(Number::of(mma.c, sum));
+        return add(&products, mma.d, Width { kept: SHORT_FRACTION, fraction: SHORT_FRACTION });
+    }
+    if narrow {
+        let step = |odd: usize, sum: u64| {
+            let pairs = products.chunks(2).skip(odd).step_by(2).flatten();
+            let mut terms: SmallVec<[Number; 33]> = pairs.copied().collect();
+            terms.push(Number::of(mma.d, sum));
+            add(&terms, mma.d, Width::SINGLE)
+        };
+        return plus(mma, step(1, step(0, 0)), sum);
+    }
     let bytes = if mma.a == MatrixTy::Tf32 { 4 } else { 2 };
-    let block = BLOCK_BYTES / bytes;
     let (mut ty, mut sum) = (mma.c, sum);
-    let mut terms = smallvec::SmallVec::<[Number; 32]>::new();
-    let mut left = mma.k();
-    for (a, b) in pairs {
-        terms.push(Number::of(mma.a, a).times(Number::of(mma.b, b)));
-        left -= 1;
-        if terms.len() == block || left == 0 {
-            terms.push(Number::of(ty, sum));
-            // Between blocks the sum has the width of the result.
-            (ty, sum) = (mma.d, add(&terms, mma.d));
-            terms.clear();
-        }
+    for block in products.chunks(BLOCK_BYTES / bytes) {
+        let mut terms: SmallVec<[Number; 33]> = SmallVec::from_slice(block);
+        terms.push(Number::of(ty, sum));
+        // Between blocks the sum has the width of the result.
+        (ty, sum) = (mma.d, add(&terms, mma.d, Width::SINGLE));
     }
     sum
 }
 
+/// Multiply-adds in single precision from zero on, which are exact before they are rounded, and then the accumulator.
+fn chain(mma: Mma, products: &[Number], sum: u64) -> u64 {
+    // A product of halves is exact in single precision, so that a multiply-add is an addition.
+    let total = products.iter().fold(0.0f32, |total, product| total + product.to_f32());
+    let c = single(mma.c, sum);
+    result(mma.d, c + total)
+}
+
+/// A sum in the type of the result plus the accumulator.
+fn plus(mma: Mma, total: u64, sum: u64) -> u64 {
+    result(mma.d, single(mma.d, total) + single(mma.c, sum))
+}
+
+fn single(ty: MatrixTy, bits: u64) -> f32 {
+    if ty == MatrixTy::F16 { f16::from_bits(bits as u16).to_f32() } else { f32::from_bits(bits as u32) }
+}
+
+/// The bits of a result. The sum of two halves in single precision may be rounded to half as if it was exact.
+fn result(ty: MatrixTy, value: f32) -> u64 {
+    match ty {
+        MatrixTy::F16 if value.is_nan() => CANONICAL_HALF_NAN.into(),
+        MatrixTy::F16 => f16::from_f32(value).to_bits().into(),
+        _ if value.is_nan() => CANONICAL_NAN.into(),
+        _ => value.to_bits().into(),
+    }
+}
+
+/// How exactly terms are added.
+#[derive(Clone, Copy, Debug)]
+struct Width {
+    /// Terms are cut off this many bits below the largest exponent.
+    kept: i32,
+    /// Fraction bits of a single-precision sum.
+    fraction: i32,
+}
+
+impl Width {
+    const SINGLE: Width = Width { kept: FRACTION + EXTRA_BITS, fraction: FRACTION };
+}
+
 /// The sum of all terms, in the type of the result.
-fn add(terms: &[Number], to: MatrixTy) -> u64 {
+fn add(terms: &[Number], to: MatrixTy, width: Width) -> u64 {
     let nan = u64::from(if to == MatrixTy::F16 { CANONICAL_HALF_NAN } else { CANONICAL_NAN });
     let mut infinite: Option<bool> = None;
     let mut largest = i32::MIN;
@@ -100,11 +182,11 @@ fn add(terms: &[Number], to: MatrixTy) -> u64 {
     if largest == i32::MIN {
         return 0;
     }
-    let unit = largest - 23 - EXTRA_BITS;
+    let unit = largest - width.kept;
     let sum = terms.iter().map(|&term| units(term, unit)).sum::<i64>();
     match to {
         MatrixTy::F16 => u64::from(to_f16(sum, unit)),
-        _ => u64::from(to_f32(sum, unit)),
+        _ => u64::from(to_f32(sum, unit, width.fraction)),
     }
 }
 

@@ -203,9 +203,9 @@ fn rounding() {
         (1, -149, f32::from_bits(1)),
         (5, -151, f32::from_bits(1)),
     ] {
-        assert_eq!(f32::from_bits(to_f32(sum, unit)), wanted);
+        assert_eq!(f32::from_bits(to_f32(sum, unit, 23)), wanted);
     }
-    assert_eq!(to_f32(1, 128), 0x7f80_0000);
+    assert_eq!(to_f32(1, 128, 23), 0x7f80_0000);
     assert_eq!(f16::from_bits(to_f16(2049, 0)), f16::from_f32(2048.0), "to even");
 }
 

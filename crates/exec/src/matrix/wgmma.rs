@@ -162,7 +162,7 @@ pub(crate) fn multiply<const N: usize>(
             if adds {
                 gather(&c, (first, 0), registers, &sums[part(tile)], &mut total);
             }
-            sum::products(mma, &left, &right, &mut total);
+            sum::products(mma, sum::By::Group, &left, &right, &mut total);
             totals[tile].copy_from_slice(&total[..TILE]);
         }
         for (tile, total) in totals.iter().enumerate().take(wgmma.eights.into()) {

@@ -113,8 +113,9 @@ impl Format {
 
     /// The bits of a channel blended from texels with weights in 256ths. Texels are `None` beyond the border.
     ///
-    /// The sum is exact and rounded once, to nearest with ties away from zero: to 16 bits if the format has no more,
-    /// otherwise to 32. So the H200 has it, but for the last bit where products of 32 bits cancel out.
+    /// The sum is exact and rounded once, to nearest: to 16 bits if the format has no more, otherwise to 32. Ties go
+    /// away from zero, but for integers up. So the H200 has it, but for the last bit where products of 32 bits cancel
+    /// out.
     pub fn blend<'t>(
         self,
         texels: impl Iterator<Item = (u32, Option<&'t [u8]>)>,
@@ -125,14 +126,17 @@ impl Format {
             return self.absent(at, true);
         }
         // Integers of up to 16 bits are blended as such, so that ties are exact.
-        let unsigned = self.kind == ChannelKind::Unsigned;
-        let value = |texel: Option<&[u8]>| match texel {
-            Some(texel) if unsigned => {
-                f64::from(self.raw(texel, at)) * if self.bits == 8 { 257.0 } else { 1.0 }
-            }
-            Some(texel) => self.number(texel, at, true),
-            None if unsigned => self.stored(border[at]) * 65535.0,
-            None => self.stored(border[at]),
+        let most = match self.kind {
+            ChannelKind::Unsigned => 65535.0,
+            ChannelKind::Signed => 32767.0,
+            ChannelKind::Float => 1.0,
+        };
+        let value = |texel: Option<&[u8]>| match (texel, self.kind, self.bits) {
+            (Some(texel), ChannelKind::Unsigned, 8) => f64::from(self.raw(texel, at)) * 257.0,
+            (Some(texel), ChannelKind::Unsigned, _) => f64::from(self.raw(texel, at)),
+            (Some(texel), ChannelKind::Signed, 16) => f64::from(self.raw(texel, at) as i32).max(-most),
+            (Some(texel), ..) => self.number(texel, at, true) * most,
+            (None, ..) => self.stored(border[at]) * most,
         };
         // A texel of no weight does not count, even if it is infinite.
         let weighed = texels.filter(|&(weight, _)| weight > 0);
@@ -141,8 +145,7 @@ impl Format {
         let result = match (self.kind, self.bits) {
             (ChannelKind::Float, 16) => to_half(sum),
             (ChannelKind::Float, _) => to_single(sum),
-            (ChannelKind::Unsigned, _) => ((sum + 0.5).floor() / 65535.0) as f32,
-            (ChannelKind::Signed, _) => ((sum.abs() * 32767.0 + 0.5).floor() / 32767.0).copysign(sum) as f32,
+            _ => ((sum + 0.5).floor() / most) as f32,
         };
         result.to_bits()
     }

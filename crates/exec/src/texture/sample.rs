@@ -68,7 +68,7 @@ impl Rules {
             (sampler.linear, sampler.normalized) = (false, false);
         }
         if fetch.geometry.is_cube() {
-            sampler.address = [AddressMode::Clamp; 3];
+            // At the edge of a face, the modes apply as at that of an image.
             sampler.normalized = true;
         }
         sampler.normalized &= !fetch.integer;
@@ -144,7 +144,16 @@ pub fn footprint(
             ([s.to_bits(), t.to_bits(), 0], layer.min(cubes.saturating_sub(1)).saturating_mul(6) + face);
     }
     let slice = slice.min(image.layers.saturating_sub(1));
-    let axes = if geometry.is_cube() { 2 } else { geometry.axes() };
+    let axes = match geometry {
+        _ if geometry.is_cube() => 2,
+        // A line of texels is an image with one row, fetched at its upper edge. Where the border begins there, half of
+        // it is border.
+        Geometry::D1 | Geometry::A1 if rules.pairs && sampler.address[1] == AddressMode::Border => 2,
+        _ => geometry.axes(),
+    };
+    if geometry.axes() == 1 {
+        places[1] = 0;
+    }
     let offset = |number: usize| offsets.get(number).copied().unwrap_or(0) as i32;
     let axis: [Axis; 3] = std::array::from_fn(|number| {
         rules.axis(number, image.extent[number], places[number], offset(number))

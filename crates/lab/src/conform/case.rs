@@ -15,6 +15,8 @@ pub struct Group {
     pub(crate) name: &'static str,
     /// The lowest PTX version that has all of the instructions.
     pub(crate) version: &'static str,
+    /// The lowest target that has all of them.
+    pub(crate) target: &'static str,
     /// Operand tuples per case.
     pub(crate) tuples: usize,
     /// The instructions in the notation of `catalogue/`.
@@ -73,8 +75,8 @@ pub(crate) struct Case {
 /// Bytes per operand or result in the device's buffers.
 pub(crate) const SLOT_BYTES: usize = 8;
 
-/// Threads per CTA: whole warps on every chip.
-pub(crate) const BLOCK: usize = 64;
+/// Threads per CTA: whole warps on every chip, and a warp group.
+pub(crate) const BLOCK: usize = 128;
 
 impl Group {
     /// Also that of its file.
@@ -97,7 +99,7 @@ impl Group {
     }
 
     fn header(&self) -> String {
-        format!(".version {}\n.target sm_90\n.address_size 64\n", self.version)
+        format!(".version {}\n.target {}\n.address_size 64\n", self.version, self.target)
     }
 }
 
@@ -147,7 +149,7 @@ impl Case {
         if shared {
             writeln!(
                 out,
-                "    .reg .b32 %shared;\n    .shared .align 8 .b8 {entry}_mem[{}];",
+                "    .reg .b32 %shared;\n    .shared .align 128 .b8 {entry}_mem[{}];",
                 BLOCK * SLOT_BYTES
             )?;
         }

@@ -62,5 +62,5 @@ pub(super) const NARROW: &[&str] = &[
 pub(super) const FINITE: &[&str] = &[
     "cvt{.rn,.rz}{,.relu}.satfinite.{f16,bf16}.f32 b16 = f32",
     "cvt{.rn,.rz}{,.relu}.satfinite.{f16x2,bf16x2}.f32 b32 = f32 f32",
-    "cvt.{rna,rn,rz}.satfinite.tf32.f32 b32 = f32",
+    "cvt.rna.satfinite.tf32.f32 b32 = f32",
 ];
