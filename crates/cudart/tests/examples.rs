@@ -32,7 +32,10 @@ fn run(folder: &Path, words: &str) -> (String, String) {
         .args(words)
         .env("LD_LIBRARY_PATH", &links)
         .env("LD_PRELOAD", &library)
-        .env("WARPLOOM_CHIP", if name == "clusters" { "h200" } else { "gtx1080ti" })
+        .env(
+            "WARPLOOM_CHIP",
+            if ["clusters", "tensor_matmul"].contains(&name) { "h200" } else { "gtx1080ti" },
+        )
         .env("WARPLOOM_THREADS", "1")
         .output()
         .unwrap();
@@ -75,6 +78,7 @@ fn all_pass(runtime: &str) {
         "rdc",
         "reduce 3000",
         "streams",
+        "tensor_matmul",
         "textures",
         "thrust",
     ] {

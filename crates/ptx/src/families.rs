@@ -100,9 +100,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     family(
         "Control flow",
         &["call"],
-        Partly(
-            "without functions that have no body, except `vprintf` and `__assertfail`; no vectors as `.reg` parameters",
-        ),
+        Partly("without functions that have no body, except `vprintf` and `__assertfail`"),
     ),
     family("Synchronization", &["bar", "bar.warp", "barrier", "membar"], Modelled),
     family("Synchronization", &["barrier.cluster"], Modelled),

@@ -121,6 +121,24 @@ fn sixteen_bytes_are_exchanged_as_one() {
 }
 
 #[test]
+fn vectors_are_arguments_and_results() {
+    let function = ".func (.reg .v2 .u32 both, .reg .u32 more) twice(.reg .u32 by, .reg .v4 .u16 v) {
+        .reg .b32 a<4>;
+        cvt.u32.u16 a0, v.x; cvt.u32.u16 a1, v.y; cvt.u32.u16 a2, v.z; cvt.u32.u16 a3, v.w;
+        mad.lo.u32 both.x, a0, by, a1; mad.lo.u32 both.y, a2, by, a3; mov.u32 more, by; ret; }";
+    let body = ".reg .v4 .u16 h; .reg .v2 .u32 d; .reg .u16 s<2>; ld.global.v4.u16 h, [%in];
+        call (d, %r0), twice, (100, h); st.global.v2.u32 [%out], d; st.global.u32 [%out+8], %r0;
+        mov.b16 s0, 1; mov.b16 s1, 2;
+        call ({%r1, %r2}, %r0), twice, (10, {s1, s0, s0, s1}); st.global.u32 [%out+12], %r1;
+        st.global.u32 [%out+16], %r2; ret; }";
+    let ptx = BEGIN.replacen(".visible", &format!("{function}\n.visible"), 1) + body;
+    let found = run(&ptx, 1, &[4 << 16 | 3, 6 << 16 | 5], 5);
+    assert_eq!(found, [304, 506, 100, 21, 12]);
+    let short = ptx.replace("(100, h)", "(100, d)");
+    assert!(refusal(&short).contains("`twice` has 5 arguments, the call gives 3"), "{}", refusal(&short));
+}
+
+#[test]
 fn vector_registers() {
     let ptx = format!(
         "{BEGIN} .reg .v4 .f32 v; .reg .v2 .b32 w<3>; .reg .v4 .u32 id;

@@ -38,7 +38,7 @@ pub(super) extern "C" fn cudaGetErrorString(code: i32) -> *const c_char {
 }
 
 /// As CUDA numbers versions: 12000 for 12.0.
-fn version() -> i32 {
+pub(super) fn version() -> i32 {
     process().cuda_version as i32 * 1000
 }
 

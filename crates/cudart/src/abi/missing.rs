@@ -31,7 +31,7 @@ missing! {
     cudaExecutionCtxGetDevice cudaExecutionCtxGetId cudaExecutionCtxRecordEvent cudaExecutionCtxStreamCreate
     cudaExecutionCtxSynchronize cudaExecutionCtxWaitEvent cudaExternalMemoryGetMappedBuffer
     cudaExternalMemoryGetMappedMipmappedArray cudaFreeMipmappedArray cudaFuncGetParamCount cudaFuncGetParamInfo
-    cudaGetDriverEntryPoint cudaGetDriverEntryPointByVersion cudaGetExportTable cudaGetFuncBySymbol
+    cudaGetExportTable cudaGetFuncBySymbol
     cudaGetMipmappedArrayLevel cudaGetSurfaceReference cudaGetTextureObjectResourceViewDesc
     cudaGraphAddExternalSemaphoresSignalNode cudaGraphAddExternalSemaphoresWaitNode cudaGraphAddMemcpyNodeFromSymbol
     cudaGraphAddMemcpyNodeToSymbol cudaGraphAddNode cudaGraphChildGraphNodeGetGraph cudaGraphConditionalHandleCreate

@@ -3,6 +3,7 @@
 //! The elements of a matrix are spread over the registers of a warp's 32 lanes as the PTX manual says ([`layout`]). On
 //! a chip with wavefronts of 64 lanes each half is a warp of its own.
 
+mod finite;
 mod layout;
 mod number;
 mod sum;

@@ -73,7 +73,13 @@ impl Number {
     pub(super) fn to_f32(self) -> f32 {
         match self {
             Number::Nan => f32::NAN,
-            Number::Infinite { negative } => if negative { f32::NEG_INFINITY } else { f32::INFINITY },
+            Number::Infinite { negative } => {
+                if negative {
+                    f32::NEG_INFINITY
+                } else {
+                    f32::INFINITY
+                }
+            }
             Number::Finite { negative, significand, exponent, fraction } => {
                 let magnitude = significand as f32 * 2f32.powi(exponent - fraction);
                 if negative { -magnitude } else { magnitude }

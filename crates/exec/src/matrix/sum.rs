@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use warploom_isa::{BitProduct, MatrixTy, Mma};
 
 use super::MOST;
+use super::finite::{self, Elements};
 use crate::lanes::format::f64_nan;
 use crate::matrix::number::{Number, to_f16, to_f32};
 
@@ -49,15 +50,18 @@ pub(super) fn products(mma: Mma, by: By, a: &[u64; MOST], b: &[u64; MOST], sums:
     let k = if mma.a == MatrixTy::B1 { mma.k() / 32 } else { mma.k() };
     let places = (0..rows).flat_map(|row| (0..8).map(move |column| (row, column)));
     if matches!(mma.a, MatrixTy::F16 | MatrixTy::Bf16 | MatrixTy::Tf32 | MatrixTy::E4m3 | MatrixTy::E5m2) {
-        let numbers = |ty: MatrixTy, bits: &[u64]| -> SmallVec<[Number; 256]> {
-            bits.iter().map(|&bits| Number::of(ty, bits)).collect()
-        };
-        let (a, b) = (numbers(mma.a, &a[..rows * k]), numbers(mma.b, &b[..8 * k]));
+        let left = Elements::new(mma.a, a, (rows, k), |row, at, k| row * k + at);
+        let right = Elements::new(mma.b, b, (8, k), |column, at, _| at * 8 + column);
         for (row, column) in places {
-            let products: SmallVec<[Number; 33]> =
-                (0..k).map(|at| a[row * k + at].times(b[at * 8 + column])).collect();
             let sum = &mut sums[row * 8 + column];
-            *sum = floats(mma, by, products, *sum);
+            *sum = match width(mma, by).filter(|_| left.is_finite(row) && right.is_finite(column)) {
+                Some(width) => blocks(mma, width, (&left, row), (&right, column), *sum),
+                None => {
+                    let number =
+                        |at| Number::of(mma.a, a[row * k + at]).times(Number::of(mma.b, b[at * 8 + column]));
+                    floats(mma, by, (0..k).map(number).collect(), *sum)
+                }
+            };
         }
         return;
     }
@@ -90,16 +94,11 @@ fn integers(mma: Mma, pairs: impl Iterator<Item = (u64, u64)>, sum: u64) -> u64 
     u64::from(sum as u32)
 }
 
-fn floats(mma: Mma, by: By, mut products: SmallVec<[Number; 33]>, sum: u64) -> u64 {
-    let narrow = matches!(mma.a, MatrixTy::E4m3 | MatrixTy::E5m2);
+fn floats(mma: Mma, by: By, products: SmallVec<[Number; 33]>, sum: u64) -> u64 {
     if mma.is_quad_pairs() {
         return chain(mma, &products, sum);
     }
-    if narrow && by == By::Group {
-        products.push(Number::of(mma.c, sum));
-        return add(&products, mma.d, Width { kept: SHORT_FRACTION, fraction: SHORT_FRACTION });
-    }
-    if narrow {
+    let Some(width) = width(mma, by) else {
         let step = |odd: usize, sum: u64| {
             let pairs = products.chunks(2).skip(odd).step_by(2).flatten();
             let mut terms: SmallVec<[Number; 33]> = pairs.copied().collect();
@@ -107,16 +106,60 @@ fn floats(mma: Mma, by: By, mut products: SmallVec<[Number; 33]>, sum: u64) -> u
             add(&terms, mma.d, Width::SINGLE)
         };
         return plus(mma, step(1, step(0, 0)), sum);
-    }
-    let bytes = if mma.a == MatrixTy::Tf32 { 4 } else { 2 };
+    };
     let (mut ty, mut sum) = (mma.c, sum);
-    for block in products.chunks(BLOCK_BYTES / bytes) {
+    for block in products.chunks(block(mma)) {
         let mut terms: SmallVec<[Number; 33]> = SmallVec::from_slice(block);
         terms.push(Number::of(ty, sum));
         // Between blocks the sum has the width of the result.
-        (ty, sum) = (mma.d, add(&terms, mma.d, Width::SINGLE));
+        (ty, sum) = (mma.d, add(&terms, mma.d, width));
     }
     sum
+}
+
+/// [`floats`] of finite products.
+fn blocks(
+    mma: Mma,
+    width: Width,
+    (a, row): (&Elements, usize),
+    (b, column): (&Elements, usize),
+    sum: u64,
+) -> u64 {
+    let (k, types) = (mma.k(), [mma.a, mma.b]);
+    let (mut ty, mut sum) = (mma.c, sum);
+    for first in (0..k).step_by(block(mma)) {
+        let count = block(mma).min(k - first);
+        let accumulator = Number::of(ty, sum);
+        sum = match accumulator {
+            Number::Finite { .. } => {
+                let terms = finite::Block { a, b, row, column, k, first, count, types };
+                finite::sum(terms, accumulator, width.kept)
+                    .map_or(0, |(sum, unit)| rounded(sum, unit, mma.d, width))
+            }
+            _ => add(&[accumulator], mma.d, width),
+        };
+        ty = mma.d;
+    }
+    sum
+}
+
+/// Products that are added at once.
+fn block(mma: Mma) -> usize {
+    match mma.a {
+        MatrixTy::E4m3 | MatrixTy::E5m2 => mma.k(),
+        MatrixTy::Tf32 => BLOCK_BYTES / 4,
+        _ => BLOCK_BYTES / 2,
+    }
+}
+
+/// How exactly all products of a block are added, if they are added at once.
+fn width(mma: Mma, by: By) -> Option<Width> {
+    match mma.a {
+        _ if mma.is_quad_pairs() => None,
+        MatrixTy::E4m3 | MatrixTy::E5m2 if by == By::Warp => None,
+        MatrixTy::E4m3 | MatrixTy::E5m2 => Some(Width::SHORT),
+        _ => Some(Width::SINGLE),
+    }
 }
 
 /// Multiply-adds in single precision from zero on, which are exact before they are rounded, and then the accumulator.
@@ -157,6 +200,7 @@ struct Width {
 
 impl Width {
     const SINGLE: Width = Width { kept: FRACTION + EXTRA_BITS, fraction: FRACTION };
+    const SHORT: Width = Width { kept: SHORT_FRACTION, fraction: SHORT_FRACTION };
 }
 
 /// The sum of all terms, in the type of the result.
@@ -183,7 +227,11 @@ fn add(terms: &[Number], to: MatrixTy, width: Width) -> u64 {
         return 0;
     }
     let unit = largest - width.kept;
-    let sum = terms.iter().map(|&term| units(term, unit)).sum::<i64>();
+    rounded(terms.iter().map(|&term| units(term, unit)).sum(), unit, to, width)
+}
+
+/// `sum * 2^unit` in the type of the result.
+fn rounded(sum: i64, unit: i32, to: MatrixTy, width: Width) -> u64 {
     match to {
         MatrixTy::F16 => u64::from(to_f16(sum, unit)),
         _ => u64::from(to_f32(sum, unit, width.fraction)),

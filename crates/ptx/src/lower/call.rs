@@ -22,9 +22,9 @@ struct Formal {
 
 /// The operands of a call.
 struct Parts<'i> {
-    results: &'i [resolved::Operand],
+    results: Vec<&'i resolved::Operand>,
     callee: &'i resolved::Operand,
-    arguments: &'i [resolved::Operand],
+    arguments: Vec<&'i resolved::Operand>,
     prototype: Option<&'i resolved::Operand>,
 }
 
@@ -40,14 +40,18 @@ pub(super) fn call(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 }
 
 fn parts<'i>(oc: &Opcode<'i>) -> Result<Parts<'i>> {
-    fn list<'i>(rest: &mut &'i [resolved::Operand]) -> &'i [resolved::Operand] {
-        match rest.split_first() {
-            Some((resolved::Operand { kind: OperandKind::List(items), .. }, after)) => {
-                *rest = after;
-                items
-            }
-            _ => &[],
-        }
+    fn list<'i>(rest: &mut &'i [resolved::Operand]) -> Vec<&'i resolved::Operand> {
+        let Some((resolved::Operand { kind: OperandKind::List(items), .. }, after)) = rest.split_first()
+        else {
+            return Vec::new();
+        };
+        *rest = after;
+        // The elements of a vector are passed one by one.
+        let elements = |item: &'i resolved::Operand| match &item.kind {
+            OperandKind::Vector(elements) => elements.iter().collect(),
+            _ => vec![item],
+        };
+        items.iter().flat_map(elements).collect()
     }
     let mut rest = oc.operands_between(1, 4)?;
     let results = list(&mut rest);
@@ -127,10 +131,10 @@ fn finish(
         Some(last) if last.variadic && parts.arguments.len() + 1 == params.len() => Some(last),
         _ => None,
     };
-    count(b, parts, "argument", parts.arguments, params.len() - usize::from(missing.is_some()))?;
+    count(b, parts, "argument", &parts.arguments, params.len() - usize::from(missing.is_some()))?;
     // A call may omit the results.
     if !parts.results.is_empty() {
-        count(b, parts, "result", parts.results, returns.len())?;
+        count(b, parts, "result", &parts.results, returns.len())?;
     }
     let mut args = parts
         .arguments
@@ -170,7 +174,7 @@ fn count(
     b: &Builder<'_>,
     parts: &Parts<'_>,
     what: &str,
-    actuals: &[resolved::Operand],
+    actuals: &[&resolved::Operand],
     formals: usize,
 ) -> Result {
     if actuals.len() == formals {
@@ -313,10 +317,10 @@ fn argument_value(b: &mut Builder<'_>, actual: &resolved::Operand, ty: Ty) -> Re
 /// `vprintf(format, arguments)` with an s32 result.
 fn printf(b: &mut Builder<'_>, parts: &Parts<'_>) -> Result {
     let pointer = address_type(u32::from(b.cx.module.address_bits));
-    count(b, parts, "argument", parts.arguments, 2)?;
-    let format = argument_value(b, &parts.arguments[0], pointer)?;
-    let arguments = argument_value(b, &parts.arguments[1], pointer)?;
-    match parts.results {
+    count(b, parts, "argument", &parts.arguments, 2)?;
+    let format = argument_value(b, parts.arguments[0], pointer)?;
+    let arguments = argument_value(b, parts.arguments[1], pointer)?;
+    match parts.results.as_slice() {
         [actual] if matches!(actual.kind, OperandKind::Frame(..)) => {
             let at = frame_piece(b, actual, &Formal { bytes: 4, align: 4, offset: 0, variadic: false })?;
             let result = b.value(Op::Printf, Width::One, &[format, arguments]);
@@ -334,10 +338,10 @@ fn printf(b: &mut Builder<'_>, parts: &Parts<'_>) -> Result {
 /// `__assertfail(message, file, line, function, character size)`
 fn assert_fail(b: &mut Builder<'_>, parts: &Parts<'_>) -> Result {
     let pointer = address_type(u32::from(b.cx.module.address_bits));
-    count(b, parts, "argument", parts.arguments, 5)?;
+    count(b, parts, "argument", &parts.arguments, 5)?;
     let types = [pointer, pointer, Ty::U32, pointer];
     let mut sources = [Operand::None; 4];
-    for ((source, actual), ty) in sources.iter_mut().zip(parts.arguments).zip(types) {
+    for ((source, actual), ty) in sources.iter_mut().zip(&parts.arguments).zip(types) {
         *source = argument_value(b, actual, ty)?;
     }
     b.emit(Op::AssertFail, Dst::None, &sources);

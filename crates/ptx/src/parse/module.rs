@@ -261,13 +261,7 @@ impl<'t> Parser<'t> {
                 _ => return Err(self.unexpected("`.param` or `.reg`")),
             };
             self.bump();
-            let start = self.span().start;
             let mut formal = self.declaration(Linkage::Internal, space)?;
-            if space == Space::Reg && formal.lanes > 1 {
-                let message = "vector registers as parameters are not modelled";
-                return Err(Diagnostic::new(self.since(start), message)
-                    .help("pass the elements one by one, or as an array in `.param`"));
-            }
             if self.at(Kind::Ident) {
                 self.declarator(&mut formal)?;
             } else {

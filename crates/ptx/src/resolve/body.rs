@@ -5,12 +5,12 @@ use warploom_isa::{Line, LockNote, Span};
 use super::layout::{Layout, MAX_FRAME_BYTES, undefined};
 use super::scope::{ELEMENTS, Local, Range, Scope, make};
 use super::special::{Form, special};
-use super::{Global, Globals, duplicate, formals, reg_ty};
+use super::{Global, Globals, duplicate, elements, formals, reg_ty};
 use crate::ast::{self, Constant, Name, Statement};
 use crate::diag::{Diagnostic, MAX_DIAGNOSTICS};
 use crate::resolved::{
     Base, Body, FrameId, FrameKind, FrameVar, Instruction, Label, LabelId, Operand, OperandKind, ProtoId,
-    Prototype, RegId, RegTy, Register, TableId, Word,
+    Prototype, RegId, RegTy, TableId, Word,
 };
 
 /// Stands for `mov.v2` and `mov.v4`. For all other opcodes only the first word matters here.
@@ -70,17 +70,19 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
     fn formals(&mut self, index: usize, definition: &'a ast::Function<'t>) {
         for is_return in [true, false] {
             let list = if is_return { &definition.returns } else { &definition.params };
-            for (i, formal) in list.iter().enumerate() {
+            let mut next = 0;
+            for formal in list {
+                let i = next;
+                next += elements(formal);
                 let function = &self.globals.functions[index];
                 let resolved = if is_return { &function.returns[i] } else { &function.params[i] };
                 let (bytes, align, ty, is_kernel) =
                     (resolved.bytes, resolved.align, resolved.ty, function.is_kernel);
                 let variadic = resolved.variadic;
-                let (mut reg, mut frame) = (None, None);
+                let mut frame = None;
+                let first = RegId(self.body.registers.len() as u32);
                 let meaning = if formal.space == ast::Space::Reg {
-                    let id = self.register(formal.name.text, ty);
-                    reg = Some(id);
-                    Local::Register(id)
+                    make(&mut self.body.registers, formal.name.text, ty, formal.lanes)
                 } else if is_kernel {
                     Local::Param(i as u32)
                 } else {
@@ -95,16 +97,14 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
                     Local::Frame(id)
                 };
                 let function = &mut self.globals.functions[index];
-                let resolved = if is_return { &mut function.returns[i] } else { &mut function.params[i] };
-                (resolved.reg, resolved.frame) = (reg, frame);
+                let list = if is_return { &mut function.returns } else { &mut function.params };
+                for (resolved, register) in list[i..next].iter_mut().zip(first.0..) {
+                    resolved.reg = (formal.space == ast::Space::Reg).then_some(RegId(register));
+                    resolved.frame = frame;
+                }
                 self.declare(formal.name, meaning);
             }
         }
-    }
-
-    fn register(&mut self, name: &str, ty: RegTy) -> RegId {
-        self.body.registers.push(Register { name: name.to_string(), ty });
-        RegId(self.body.registers.len() as u32 - 1)
     }
 
     fn frame(&mut self, variable: FrameVar) -> FrameId {

@@ -299,7 +299,12 @@ fn formals(list: &[ast::Variable<'_>], is_kernel: bool) -> Result<Vec<Formal>, D
         if is_kernel && formal.space == ast::Space::Reg {
             return Err(Diagnostic::new(span, "a kernel's parameters are `.param`, not `.reg`"));
         }
+        let elements = elements(formal);
         let mut layout = Layout::of(formal)?;
+        if elements > 1 {
+            layout.bytes /= elements as u64;
+            layout.align = layout.bytes as u32;
+        }
         let variadic = layout.unsized_by.is_some();
         if variadic {
             if is_kernel || at + 1 < list.len() {
@@ -308,12 +313,17 @@ fn formals(list: &[ast::Variable<'_>], is_kernel: bool) -> Result<Vec<Formal>, D
             }
             (layout.bytes, layout.align) = (4, 4);
         }
-        total = total.next_multiple_of(layout.align.into()) + layout.bytes;
+        total = total.next_multiple_of(layout.align.into()) + layout.bytes * elements as u64;
         if total > limit {
             return Err(Diagnostic::new(span, format!("the parameters take more than {limit} bytes")));
         }
-        formals.push(Formal {
-            name: formal.name.text.to_string(),
+        let name = formal.name.text;
+        let names = match elements {
+            1 => vec![name.to_string()],
+            _ => scope::ELEMENTS[0][..elements].iter().map(|element| format!("{name}.{element}")).collect(),
+        };
+        formals.extend(names.into_iter().map(|name| Formal {
+            name,
             ty: reg_ty(formal.ty),
             bytes: layout.bytes as u32,
             align: layout.align,
@@ -322,9 +332,14 @@ fn formals(list: &[ast::Variable<'_>], is_kernel: bool) -> Result<Vec<Formal>, D
             frame: None,
             pointer: formal.pointer,
             span,
-        });
+        }));
     }
     Ok(formals)
+}
+
+/// How many formal parameters one in the text stands for: each element of a vector register is passed on its own.
+fn elements(formal: &ast::Variable<'_>) -> usize {
+    if formal.space == ast::Space::Reg { formal.lanes.into() } else { 1 }
 }
 
 fn same_signature(a: &Function, b: &Function) -> bool {

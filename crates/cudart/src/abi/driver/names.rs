@@ -1,8 +1,9 @@
 //! Functions by name: `cuGetProcAddress`, by which programs find the driver's functions in the form of their version of
-//! CUDA.
+//! CUDA, and the functions of the runtime for the same.
 
 use std::ffi::{c_char, c_int, c_void};
 
+use super::super::errors::version;
 use super::super::redirect::{function, this_library};
 use super::super::text;
 use super::missing::MISSING;
@@ -74,4 +75,30 @@ unsafe extern "C" fn cuGetProcAddress(
     flags: u64,
 ) -> i32 {
     unsafe { cuGetProcAddress_v2(name, place, version, flags, std::ptr::null_mut()) }
+}
+
+/// The runtime's way to a function of the driver. That there is none is told by the status alone.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaGetDriverEntryPointByVersion(
+    name: *const c_char,
+    place: *mut *mut c_void,
+    version: c_int,
+    flags: u64,
+    status: *mut c_int,
+) -> i32 {
+    match unsafe { cuGetProcAddress_v2(name, place, version, flags, status) } {
+        code if code == CudaError::SYMBOL_NOT_FOUND.0 => 0,
+        code => code,
+    }
+}
+
+/// Its form before CUDA 12.5: the function of the version that the program was built for.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaGetDriverEntryPoint(
+    name: *const c_char,
+    place: *mut *mut c_void,
+    flags: u64,
+    status: *mut c_int,
+) -> i32 {
+    unsafe { cudaGetDriverEntryPointByVersion(name, place, version(), flags, status) }
 }

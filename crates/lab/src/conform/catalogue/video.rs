@@ -17,7 +17,8 @@ pub(super) const ROWS: &[&str] = &[
     "vshl.{u32,s32}.{u32,s32}.u32{.clamp,.wrap} b32 = b32 b32:0x3f",
     "vshr.{u32,s32}.{u32,s32}.u32{,.sat}{.clamp,.wrap} b32 = b32 b32:0x3f",
     "{vshl,vshr}.{u32.u32,s32.s32,s32.u32,u32.s32}.u32.clamp.add b32 = b32 b32:0x3f b32",
-    "vshr.{u32.u32,s32.s32}.u32{,.sat}.clamp.{add,min,max} b32 = b32 b32:0x3f b32",
+    "vshr.{u32.u32,s32.s32}.u32.sat.clamp.add b32 = b32 b32:0x3f b32",
+    "vshr.{u32.u32,s32.s32}.u32{,.sat}.clamp.{min,max} b32 = b32 b32:0x3f b32",
     "{vshl,vshr}.{u32.u32,s32.s32,s32.u32}.u32.wrap+{b0,b2} b32 = b32 b32 b32 : \
      $1.$2.u32.wrap %d0.$3, %a0.h0, %a1.b3, %a2;",
     "vmad.{u32,s32}.{u32,s32}.{u32,s32}{,.po} b32 = b32 b32 b32",
