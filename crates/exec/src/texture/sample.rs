@@ -104,7 +104,10 @@ impl Rules {
         } else {
             (at.floor() as i64, 0)
         };
-        Axis { texel: texel.saturating_add(offset), fraction, extent, mode }
+        let texel = texel.saturating_add(offset);
+        // What is clamped is at the centre of its texel.
+        let clamped = mode == AddressMode::Clamp && !(0..i64::from(extent) - 1).contains(&texel);
+        Axis { texel, fraction: if clamped { 0 } else { fraction }, extent, mode }
     }
 }
 
@@ -170,13 +173,12 @@ pub fn footprint(
     found
 }
 
-/// The weights of texels, whose numbers have a bit for each axis. They are split along x, then z, then y, each time
-/// into whole 256ths; halves go up on the far side of x and down on the near one. The H200's weights are these in two
-/// dimensions; in three, 1.4 % of fetches have one that differs by 1/256.
+/// The weights of texels, whose numbers have a bit for each axis. They are split along z, then x, then y, each time
+/// into whole 256ths; halves go up on the far side of x and down on the near one. So the H200 does it.
 fn weights(axis: [Axis; 3], axes: usize) -> [u32; MAX_TEXELS] {
     let mut weights = [0; MAX_TEXELS];
     weights[0] = 256;
-    for number in [0, 2, 1].into_iter().filter(|&number| number < axes) {
+    for number in [2, 0, 1].into_iter().filter(|&number| number < axes) {
         for texel in 0..MAX_TEXELS {
             let far = texel | 1 << number;
             if far == texel {

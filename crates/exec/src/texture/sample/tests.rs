@@ -42,7 +42,7 @@ fn fetches_return_what_the_h200_returned() {
         (16, ChannelKind::Float),
     ];
     let modes = [AddressMode::Wrap, AddressMode::Clamp, AddressMode::Mirror, AddressMode::Border];
-    let (mut fetches, mut other_weights) = (0, 0);
+    let mut fetches = 0;
     for depth in [0, 5] {
         for (number, (bits, kind)) in formats.into_iter().enumerate() {
             let format = Format::new(4, bits, kind).unwrap();
@@ -77,9 +77,8 @@ fn fetches_return_what_the_h200_returned() {
                         fetches += 1;
                         if linear == 0 || kind == ChannelKind::Unsigned && depth == 0 {
                             assert_eq!(found, wanted, "{what}");
-                        } else if off > 1.0 / 16777216.0 {
-                            assert!(depth > 0 && off < 2.0 / 128.0, "{found:x?} {wanted:x?} {what}");
-                            other_weights += 1;
+                        } else {
+                            assert!(off <= 1.0 / 16777216.0, "{found:x?} {wanted:x?} {what}");
                         }
                     }
                 }
@@ -87,5 +86,4 @@ fn fetches_return_what_the_h200_returned() {
         }
     }
     assert_eq!(fetches, 128 * 24);
-    assert!(other_weights * 100 < fetches, "{other_weights} of {fetches} fetches have other weights");
 }
