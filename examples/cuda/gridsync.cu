@@ -35,7 +35,7 @@ int main() {
     CHECK(cudaMalloc(&to, n * sizeof(int)));
     CHECK(cudaMemcpy(from, host.data(), n * sizeof(int), cudaMemcpyHostToDevice));
     void* arguments[] = {&from, &to, &n, &steps};
-    CHECK(cudaLaunchCooperativeKernel(smooth, 8, 128, arguments));
+    CHECK(cudaLaunchCooperativeKernel((const void*)smooth, 8, 128, arguments));
     CHECK(cudaMemcpy(result.data(), from, n * sizeof(int), cudaMemcpyDeviceToHost));
     for (int step = 0; step < steps; step++) {
         for (int i = 0; i < n; i++)
@@ -45,7 +45,7 @@ int main() {
     REQUIRE(result == host);
     // More CTAs than are resident at once could wait for each other without end.
     int ctas = per_sm * about.multiProcessorCount + 1;
-    REQUIRE(cudaLaunchCooperativeKernel(smooth, ctas, 128, arguments) == cudaErrorCooperativeLaunchTooLarge);
+    REQUIRE(cudaLaunchCooperativeKernel((const void*)smooth, ctas, 128, arguments) == cudaErrorCooperativeLaunchTooLarge);
     REQUIRE(cudaGetLastError() == cudaErrorCooperativeLaunchTooLarge);
     return passed();
 }

@@ -29,8 +29,8 @@ __global__ void kinds(cudaTextureObject_t bytes, cudaTextureObject_t rows, cudaT
     out[5] = four.x + 10 * four.y + 100 * four.z + 1000 * four.w;
 }
 
-static cudaTextureObject_t texture(const cudaResourceDesc& resource, cudaTextureAddressMode mode,
-                                   cudaTextureFilterMode filter, bool normalized) {
+static cudaTextureObject_t make_texture(const cudaResourceDesc& resource, cudaTextureAddressMode mode,
+                                        cudaTextureFilterMode filter, bool normalized) {
     cudaTextureDesc desc = {};
     for (auto& each : desc.addressMode) each = mode;
     desc.filterMode = filter;
@@ -77,12 +77,12 @@ int main() {
     CHECK(cudaMalloc(&out, places.size() * sizeof(float)));
     CHECK(cudaMemcpy(at, places.data(), places.size() * sizeof(float2), cudaMemcpyHostToDevice));
     std::vector<float> found(places.size());
-    auto point = texture(of(array), cudaAddressModeClamp, cudaFilterModePoint, false);
+    auto point = make_texture(of(array), cudaAddressModeClamp, cudaFilterModePoint, false);
     sample<<<2, 128>>>(point, at, out, places.size());
     CHECK(cudaMemcpy(found.data(), out, found.size() * sizeof(float), cudaMemcpyDeviceToHost));
     for (size_t i = 0; i < places.size(); i++)
         REQUIRE(found[i] == image[(int)places[i].y * width + (int)places[i].x]);
-    auto linear = texture(of(array), cudaAddressModeClamp, cudaFilterModeLinear, false);
+    auto linear = make_texture(of(array), cudaAddressModeClamp, cudaFilterModeLinear, false);
     sample<<<2, 128>>>(linear, at, out, places.size());
     CHECK(cudaMemcpy(found.data(), out, found.size() * sizeof(float), cudaMemcpyDeviceToHost));
     for (size_t i = 0; i < places.size(); i++) {
@@ -111,7 +111,7 @@ int main() {
     resource.res.linear.devPtr = linear_memory;
     resource.res.linear.desc = cudaCreateChannelDesc<uchar4>();
     resource.res.linear.sizeInBytes = bytes.size();
-    auto of_bytes = texture(resource, cudaAddressModeClamp, cudaFilterModePoint, false);
+    auto of_bytes = make_texture(resource, cudaAddressModeClamp, cudaFilterModePoint, false);
 
     float* rows;
     size_t pitch;
@@ -123,7 +123,7 @@ int main() {
     resource.res.pitch2D.desc = floats;
     resource.res.pitch2D.width = resource.res.pitch2D.height = 4;
     resource.res.pitch2D.pitchInBytes = pitch;
-    auto of_rows = texture(resource, cudaAddressModeWrap, cudaFilterModeLinear, true);
+    auto of_rows = make_texture(resource, cudaAddressModeWrap, cudaFilterModeLinear, true);
 
     std::vector<float> cells(2 * 2 * 4);
     for (size_t i = 0; i < cells.size(); i++) cells[i] = i;
@@ -139,13 +139,13 @@ int main() {
     copy.dstArray = layers;
     copy.extent = make_cudaExtent(2, 2, 4);
     CHECK(cudaMemcpy3D(&copy));
-    auto of_volume = texture(of(volume), cudaAddressModeClamp, cudaFilterModeLinear, false);
-    auto of_layers = texture(of(layers), cudaAddressModeClamp, cudaFilterModePoint, false);
+    auto of_volume = make_texture(of(volume), cudaAddressModeClamp, cudaFilterModeLinear, false);
+    auto of_layers = make_texture(of(layers), cudaAddressModeClamp, cudaFilterModePoint, false);
     cudaArray_t square;
     CHECK(cudaMallocArray(&square, &floats, 2, 2, cudaArrayTextureGather));
     CHECK(cudaMemcpy2DToArray(square, 0, 0, cells.data() + 1, 2 * sizeof(float), 2 * sizeof(float), 2,
                               cudaMemcpyHostToDevice));
-    auto of_square = texture(of(square), cudaAddressModeClamp, cudaFilterModePoint, false);
+    auto of_square = make_texture(of(square), cudaAddressModeClamp, cudaFilterModePoint, false);
     kinds<<<1, 1>>>(of_bytes, of_rows, of_volume, of_layers, of_square, out);
     CHECK(cudaMemcpy(found.data(), out, 6 * sizeof(float), cudaMemcpyDeviceToHost));
     // Beyond the ends of linear memory is 0. A quarter of four texels lies between the first and the second.
