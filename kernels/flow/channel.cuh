@@ -7,6 +7,9 @@
 // earlier producer has not written its own, are published by that earlier producer.
 //
 // Positions only grow and wrap at 2^32; a slot is a position modulo the channel's width, a power of two.
+//
+// With FLOW_GPU defined, the same kernels become functions of one persistent kernel for a GPU without an aggregator, and
+// the calls are those of persistent.cuh.
 #pragma once
 #include "../warploom.cuh"
 
@@ -22,9 +25,14 @@ struct alignas(64) Channel {
     unsigned word_stride;  // an array of structures, or a structure of arrays
     unsigned group_shift;  // log2 of the elements that share a `done` counter
     unsigned lane_by_lane; // reserve for one lane at a time
+    unsigned unused;
+    u64* fault;            // FLOW_GPU: where a kernel that finds no room leaves this channel's address
     alignas(64) unsigned tail;
     alignas(64) unsigned head;
-    alignas(64) unsigned reserve;
+    union {
+        alignas(64) unsigned reserve;
+        alignas(64) u64 finished;  // FLOW_GPU: chunks in the upper half, their elements in the lower one
+    };
     alignas(64) unsigned ready;
 };
 
@@ -36,44 +44,6 @@ struct Work {
     unsigned level;  // of the source in its stack
     unsigned unused;
 };
-
-// Operations on whole wavefronts.
-
-WL_FN u64 wave_active() {
-    u64 lanes;
-    asm volatile("wl.activemask.b64 %0;" : "=l"(lanes));
-    return lanes;
-}
-WL_FN u64 wave_ballot(bool value) {
-    u64 lanes;
-    asm volatile("{ .reg .pred p; setp.ne.s32 p, %1, 0; wl.ballot.b64 %0, p; }" : "=l"(lanes) : "r"((int)value));
-    return lanes;
-}
-WL_FN unsigned wave_lane() {
-    unsigned lane;
-    asm("mov.u32 %0, %%wl_laneid;" : "=r"(lane));
-    return lane;
-}
-WL_FN unsigned wave_from(unsigned value, unsigned lane) {
-    unsigned theirs;
-    asm volatile("wl.shfl.idx.b32 %0, %1, %2;" : "=r"(theirs) : "r"(value), "r"(lane));
-    return theirs;
-}
-WL_FN void wave_yield(const void* resource) { asm volatile("wl.yield.b64 %0;" ::"l"(resource) : "memory"); }
-WL_FN unsigned lowest(u64 lanes) { return __builtin_ctzll(lanes); }
-
-// The sum of the counts of all lower lanes. `all` becomes the sum over all lanes.
-WL_FN unsigned prefix_sum(unsigned count, unsigned& all) {
-    const u64 below = (1ull << wave_lane()) - 1;
-    unsigned offset = 0;
-    all = 0;
-    for (unsigned bit = 0; wave_ballot(count >> bit != 0); bit++) {
-        const u64 have = wave_ballot(count >> bit & 1);
-        offset += __popcll(have & below) << bit;
-        all += __popcll(have) << bit;
-    }
-    return offset;
-}
 
 WL_FN unsigned now(const unsigned* word) { return *(const volatile unsigned*)word; }
 
@@ -137,6 +107,61 @@ template <class T> WL_FN void write(const Channel* channel, unsigned position, c
     }
 }
 
+// A control entry holds a slot. Its low bit flips on each pass through the array, to tell written entries from old ones.
+WL_FN unsigned entry_turn(const Channel* channel, unsigned at) { return (at / (2 * channel->width) & 1) ^ 1; }
+WL_FN unsigned* entry_of(const Channel* channel, unsigned at) {
+    return channel->entries + (at & (2 * channel->width - 1));
+}
+WL_FN bool is_written(const Channel* channel, unsigned at) {
+    return (now(entry_of(channel, at)) & 1) == entry_turn(channel, at);
+}
+
+#ifdef FLOW_GPU
+#include "persistent.cuh"
+#else
+
+// A kernel over a channel, and the list of a program's kernels.
+#define FLOW_KERNEL extern "C" __global__ void
+#define FLOW_MAIN(...)
+
+// Operations on whole wavefronts.
+
+WL_FN u64 wave_active() {
+    u64 lanes;
+    asm volatile("wl.activemask.b64 %0;" : "=l"(lanes));
+    return lanes;
+}
+WL_FN u64 wave_ballot(bool value) {
+    u64 lanes;
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %1, 0; wl.ballot.b64 %0, p; }" : "=l"(lanes) : "r"((int)value));
+    return lanes;
+}
+WL_FN unsigned wave_lane() {
+    unsigned lane;
+    asm("mov.u32 %0, %%wl_laneid;" : "=r"(lane));
+    return lane;
+}
+WL_FN unsigned wave_from(unsigned value, unsigned lane) {
+    unsigned theirs;
+    asm volatile("wl.shfl.idx.b32 %0, %1, %2;" : "=r"(theirs) : "r"(value), "r"(lane));
+    return theirs;
+}
+WL_FN void wave_yield(const void* resource) { asm volatile("wl.yield.b64 %0;" ::"l"(resource) : "memory"); }
+WL_FN unsigned lowest(u64 lanes) { return __builtin_ctzll(lanes); }
+
+// The sum of the counts of all lower lanes. `all` becomes the sum over all lanes.
+WL_FN unsigned prefix_sum(unsigned count, unsigned& all) {
+    const u64 below = (1ull << wave_lane()) - 1;
+    unsigned offset = 0;
+    all = 0;
+    for (unsigned bit = 0; wave_ballot(count >> bit != 0); bit++) {
+        const u64 have = wave_ballot(count >> bit & 1);
+        offset += __popcll(have & below) << bit;
+        all += __popcll(have) << bit;
+    }
+    return offset;
+}
+
 // Reserving one lane at a time: the baseline of the paper's Figure 17.
 
 WL_FN bool talloc_by_lane(Channel* channel, unsigned count, unsigned& position) {
@@ -152,15 +177,6 @@ WL_FN bool talloc_by_lane(Channel* channel, unsigned count, unsigned& position) 
 
 // There is always room for entries, so that nothing has to be tried: one addition reserves them.
 WL_FN unsigned reserve_by_lane(Channel* channel, unsigned count) { return atomicAdd(&channel->reserve, count); }
-
-// A control entry holds a slot. Its low bit flips on each pass through the array, to tell written entries from old ones.
-WL_FN unsigned entry_turn(const Channel* channel, unsigned at) { return (at / (2 * channel->width) & 1) ^ 1; }
-WL_FN unsigned* entry_of(const Channel* channel, unsigned at) {
-    return channel->entries + (at & (2 * channel->width - 1));
-}
-WL_FN bool is_written(const Channel* channel, unsigned at) {
-    return (now(entry_of(channel, at)) & 1) == entry_turn(channel, at);
-}
 
 // Entries that a lane looks at together, and how often before a CAS. If few lanes are active, one wavefront may have to
 // publish what hundreds of others have left to it; entry by entry, they would all wait for it.
@@ -337,3 +353,11 @@ template <class Fill> WL_FN bool offer(Channel* channel, unsigned count, Fill fi
     }
     return room;
 }
+
+// Adds 1 to a count for every active lane.
+WL_FN void tally(unsigned* count) {
+    const u64 active = wave_active();
+    if (wave_lane() == lowest(active)) atomicAdd(count, (unsigned)__popcll(active));
+}
+
+#endif  // FLOW_GPU

@@ -20,6 +20,7 @@ mod error;
 mod graph;
 mod host;
 mod memory;
+mod persistent;
 
 pub use aggregator::Flow;
 pub use calls::Drain;
@@ -29,3 +30,4 @@ pub use error::{FlowError, Result};
 pub use graph::{Constant, Graph, KernelNode, Level, Node, Waiting};
 pub use host::{HostReport, Lane};
 pub use memory::{Arena, Word};
+pub use persistent::{GpuExecution, GpuRun, Schedule};

@@ -1,0 +1,444 @@
+// Channels on a GPU without an aggregator: one persistent kernel whose first warp schedules and whose other warps work.
+// channel.cuh includes this with FLOW_GPU defined.
+//
+// Every kernel of a program is a function here. The scheduler looks at the channels and hands chunks of up to 32 elements
+// of one channel to workers through a ring. A worker runs the function of the channel's kernel, a lane per element.
+//
+// Admission by credits. Nothing can yield on this GPU, so a chunk is handed out only if there is room for everything that
+// its elements may put: for each channel that its kernel writes, as many free elements as the graph declares at most, less
+// those already promised to chunks in flight. So `put` reserves by one addition and never waits.
+//
+// Why nothing deadlocks. A worker that has a chunk waits for one thing only: that an element it was given is written. Its
+// producer reserved it, and between that and the write it waits for nothing. So all chunks in flight end, and what they
+// promised is exact then. When nothing is in flight, all elements that were handed out are freed, and the scheduler offers
+// the deepest waiting elements first. Everything deeper than they is empty and has room for at least one element's
+// products, because no graph may put more at once than a channel holds. Only a channel that feeds itself or one that is
+// not deeper can be full without an end; then nothing can be handed out, and the run ends with that as its result.
+#pragma once
+
+constexpr unsigned LANES = 32;
+
+// A channel as the scheduler knows it. Sorted by depth; the host writes these (crates/flow/src/persistent).
+struct Cell {
+    Channel* channel;
+    unsigned width, kernel, level, depth;
+    unsigned after_sync;   // its elements wait for everything deeper
+    unsigned constants;    // the kernel's arguments after `Work`: where they begin
+    unsigned feeds, feeds_end;      // channels that its kernel writes
+    unsigned feeders, feeders_end;  // channels whose kernels write it
+};
+
+// Another channel, and how many elements are put at most for one element.
+struct Feed {
+    unsigned cell, most;
+};
+
+enum Status { RUNNING = 0, FINISHED = 1, STUCK = 2, NO_ROOM = 3 };
+
+struct Run {
+    const Cell* cells;
+    const Feed* feeds;
+    const u64* constants;
+    u64* ring;
+    unsigned cell_count, feed_count, constant_count;
+    unsigned ring_mask;
+    u64 fault;          // the channel in which a kernel found no room
+    unsigned status;
+    unsigned rounds;    // of the scheduler
+    u64 chunks, elements;
+    alignas(64) unsigned claimed;  // tickets of workers: each waits at its own place of the ring
+};
+
+// A place of the ring: zero while empty, else the first position, the cell and the count of a chunk.
+constexpr u64 STOP = ~0ull;
+WL_FN u64 chunk_of(unsigned cell, unsigned first, unsigned count) {
+    return (u64)first << 32 | (u64)cell << 8 | count;
+}
+
+WL_FN u64 now(const u64* word) { return *(const volatile u64*)word; }
+
+// Lanes of a warp that execute together. Taken once and then used, because lanes may part anywhere on this GPU.
+
+WL_FN unsigned lane_of() {
+    unsigned lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+}
+WL_FN unsigned together() {
+    unsigned lanes;
+    asm volatile("activemask.b32 %0;" : "=r"(lanes));
+    return lanes;
+}
+WL_FN u64 from_lane(u64 value, unsigned lane) {
+    const unsigned low = __shfl_sync(~0u, (unsigned)value, lane), high = __shfl_sync(~0u, (unsigned)(value >> 32), lane);
+    return (u64)high << 32 | low;
+}
+
+// The sum of the counts of all lower lanes. `all` becomes the sum over all lanes of the group.
+WL_FN unsigned prefix_sum(unsigned lanes, unsigned count, unsigned& all) {
+    const unsigned below = (1u << lane_of()) - 1;
+    unsigned offset = 0;
+    all = 0;
+    for (unsigned bit = 0; __ballot_sync(lanes, count >> bit != 0); bit++) {
+        const unsigned have = __ballot_sync(lanes, count >> bit & 1);
+        offset += __popc(have & below) << bit;
+        all += __popc(have) << bit;
+    }
+    return offset;
+}
+
+// The calls of kernels.
+
+#define FLOW_KERNEL static __device__ __forceinline__ void
+
+WL_FN bool has_work(const Work& work) { return lane_of() < work.count; }
+
+// The position of this lane's element, once its producer has written it.
+WL_FN unsigned deq(const Work& work) {
+    const unsigned at = work.first + lane_of();
+    while (!is_written(work.source, at)) {
+        // Only a kernel that puts more than it declares leaves an element unwritten.
+        if (now(work.source->fault)) asm volatile("trap;");
+    }
+    __threadfence();
+    return at;
+}
+
+// The end of a chunk frees its elements.
+WL_FN void tfree(const Work&, unsigned) {}
+
+// Puts `count` elements for each lane; `fill` and `then` as in channel.cuh. There is room, or the graph declares too few.
+// Elements are handed out in the order in which they were reserved, so there is no second order of ready elements.
+template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned count, Fill fill, Then then) {
+    if (!count) return;
+    const unsigned lanes = together(), leader = __ffs(lanes) - 1;
+    unsigned all, base = 0;
+    const unsigned offset = prefix_sum(lanes, count, all);
+    const unsigned width = channel->width, head = now(&channel->head);
+    if (lane_of() == leader) base = atomicAdd(&channel->tail, all);
+    base = __shfl_sync(lanes, base, leader);
+    if (base + all - head > width) {
+        *(volatile u64*)channel->fault = (u64)channel;
+        return;
+    }
+    const unsigned position = base + offset;
+    fill(position);
+    __threadfence();
+    for (unsigned i = 0; i < count; i++) {
+        const unsigned at = position + i;
+        *(volatile unsigned*)entry_of(channel, at) = (at & (width - 1)) << 1 | entry_turn(channel, at);
+    }
+    then(position);
+}
+template <class Fill> WL_FN void put(Channel* channel, unsigned count, Fill fill) {
+    put(channel, count, fill, [](unsigned) {});
+}
+
+// There is always room.
+template <class Fill> WL_FN bool offer(Channel* channel, unsigned count, Fill fill) {
+    put(channel, count, fill);
+    return true;
+}
+
+// Adds 1 to a count for every lane.
+WL_FN void tally(unsigned* count) {
+    const unsigned lanes = together();
+    if (lane_of() == __ffs(lanes) - 1) atomicAdd(count, (unsigned)__popc(lanes));
+}
+
+// Calls a kernel's function with its arguments from memory.
+
+template <unsigned... I> struct Indices {};
+template <unsigned N, unsigned... I> struct UpTo : UpTo<N - 1, N - 1, I...> {};
+template <unsigned... I> struct UpTo<0, I...> {
+    typedef Indices<I...> type;
+};
+
+template <class T> WL_FN T argument(u64 bits) {
+    T value;
+    __builtin_memcpy(&value, &bits, sizeof(T));
+    return value;
+}
+
+template <auto F> struct Call;
+template <class... Args, void (*F)(Work, Args...)> struct Call<F> {
+    static constexpr unsigned ARGUMENTS = sizeof...(Args);
+    template <unsigned... I>
+    static __device__ __forceinline__ void with(const Work& work, const u64* constants, Indices<I...>) {
+        F(work, argument<Args>(constants[I])...);
+    }
+    static __device__ __forceinline__ void from(const Work& work, const u64* constants) {
+        with(work, constants, typename UpTo<ARGUMENTS>::type());
+    }
+};
+
+// Marks an entry whose element is done. Its width leaves the bit free.
+constexpr unsigned DONE = 1u << 31;
+
+template <auto... KERNELS> WL_FN void run_chunk(const Cell& cell, const u64* constants, unsigned first, unsigned count) {
+    const Work work{cell.channel, first, count, cell.level, 0};
+    unsigned number = 0;
+    const u64* arguments = constants + cell.constants;
+    (void)((cell.kernel == number++ ? (Call<KERNELS>::from(work, arguments), true) : false) || ...);
+    __syncwarp();
+    const unsigned at = first + lane_of();
+    // What the element's words were needed for has happened, so nobody reads them any more.
+    if (lane_of() < count) *(volatile unsigned*)entry_of(cell.channel, at) = entry_turn(cell.channel, at) | DONE;
+    __syncwarp();
+    // After the barrier, so that the fence covers what all lanes have written.
+    __threadfence();
+    if (lane_of() == 0)
+        asm volatile("red.add.u64 [%0], %1;" ::"l"(&cell.channel->finished), "l"(1ull << 32 | count) : "memory");
+}
+
+// The scheduler's and the workers' copy of the graph, and the scheduler's own state of each channel.
+struct Shared {
+    Cell* cells;
+    Feed* feeds;
+    u64* constants;
+    unsigned *next, *head, *tail;  // positions: handed out, freed, reserved
+    unsigned *busy, *room;         // elements in flight, and free ones that are promised to nobody
+};
+
+extern __shared__ u64 flow_shared[];
+
+// The host computes the same size.
+WL_FN Shared shared_of(const Run* run) {
+    Shared s;
+    const unsigned n = run->cell_count;
+    s.cells = (Cell*)flow_shared;
+    s.feeds = (Feed*)(s.cells + n);
+    s.constants = (u64*)(s.feeds + run->feed_count);
+    s.next = (unsigned*)(s.constants + run->constant_count);
+    s.head = s.next + n;
+    s.tail = s.head + n;
+    s.busy = s.tail + n;
+    s.room = s.busy + n;
+    for (unsigned i = threadIdx.x; i < n; i += blockDim.x) {
+        s.cells[i] = run->cells[i];
+        s.next[i] = s.head[i] = 0;
+    }
+    for (unsigned i = threadIdx.x; i < run->feed_count; i += blockDim.x) s.feeds[i] = run->feeds[i];
+    for (unsigned i = threadIdx.x; i < run->constant_count; i += blockDim.x) s.constants[i] = run->constants[i];
+    __syncthreads();
+    return s;
+}
+
+template <auto... KERNELS> WL_FN void work_on(Run* run, const Shared& s) {
+    for (;;) {
+        u64 chunk = 0;
+        if (lane_of() == 0) {
+            u64* place = run->ring + (atomicAdd(&run->claimed, 1u) & run->ring_mask);
+            while (!(chunk = now(place))) asm volatile("nanosleep.u32 40;");
+            if (chunk != STOP) *(volatile u64*)place = 0;
+        }
+        chunk = from_lane(chunk, 0);
+        if (chunk == STOP) return;
+        __threadfence();
+        run_chunk<KERNELS...>(s.cells[chunk >> 8 & 0xffffff], s.constants, chunk >> 32, chunk & 0xff);
+    }
+}
+
+// What a look at the channels found.
+struct Look {
+    unsigned ended;    // chunks, in all
+    int deepest;       // depth of the deepest elements that are not done, or -1
+    bool in_flight;    // some are handed out and not done
+    bool overfull;
+};
+
+WL_FN int largest(int value) {
+    for (unsigned step = LANES / 2; step; step /= 2) value = max(value, (int)__shfl_xor_sync(~0u, value, step));
+    return value;
+}
+WL_FN unsigned total(unsigned value) {
+    for (unsigned step = LANES / 2; step; step /= 2) value += __shfl_xor_sync(~0u, value, step);
+    return value;
+}
+
+// Frees done elements of a channel whose other elements are still in flight: all that are done before the first that is
+// not. Eight entries per lane are enough for a scheduler that comes by again.
+WL_FN void free_done(const Shared& s, unsigned cell) {
+    const Channel* channel = s.cells[cell].channel;
+    unsigned head = s.head[cell];
+    for (unsigned i = 0; i < 8; i++) {
+        const unsigned at = head + lane_of(), entry = now(entry_of(channel, at));
+        const bool done = (int)(s.next[cell] - at) > 0 && (entry & DONE) && (entry & 1) == entry_turn(channel, at);
+        const unsigned missing = __ballot_sync(~0u, !done);
+        head += missing ? __ffs(missing) - 1 : LANES;
+        if (missing) break;
+    }
+    __syncwarp();
+    if (lane_of() == 0 && head != s.head[cell]) {
+        s.head[cell] = head;
+        *(volatile unsigned*)&s.cells[cell].channel->head = head;
+    }
+    __syncwarp();
+}
+
+WL_FN Look look(const Run* run, const Shared& s) {
+    const unsigned n = run->cell_count, lane = lane_of();
+    unsigned ended = 0;
+    bool crowded = false;
+    // Read `finished` before `tail`: what an element put was reserved before it was done, so channels without elements in
+    // flight have then shown everything that came of them.
+    for (unsigned c = lane; c < n; c += LANES) {
+        const u64 finished = now(&s.cells[c].channel->finished);
+        ended += finished >> 32;
+        s.busy[c] = s.next[c] - (unsigned)finished;
+        if (!s.busy[c] && s.head[c] != s.next[c]) {
+            s.head[c] = s.next[c];
+            *(volatile unsigned*)&s.cells[c].channel->head = s.head[c];
+        }
+    }
+    __syncwarp();
+    // Also for the ring's sake: a worker that gets a chunk must see the heads that admitted it.
+    __threadfence();
+    int deepest = -1;
+    bool in_flight = false, overfull = false;
+    for (unsigned c = lane; c < n; c += LANES) {
+        s.tail[c] = now(&s.cells[c].channel->tail);
+        const unsigned used = s.tail[c] - s.head[c];
+        overfull |= used > s.cells[c].width;
+        crowded |= s.busy[c] && used > s.cells[c].width / 2;
+        in_flight |= s.busy[c] != 0;
+        if (s.busy[c] || s.tail[c] != s.next[c]) deepest = max(deepest, (int)s.cells[c].depth);
+    }
+    __syncwarp();
+    if (__any_sync(~0u, crowded)) {
+        for (unsigned c = 0; c < n; c++)
+            if (s.busy[c] && s.tail[c] - s.head[c] > s.cells[c].width / 2) free_done(s, c);
+        __threadfence();
+    }
+    for (unsigned c = lane; c < n; c += LANES) {
+        unsigned promised = 0;
+        for (unsigned i = s.cells[c].feeders; i < s.cells[c].feeders_end; i++)
+            promised += s.busy[s.feeds[i].cell] * s.feeds[i].most;
+        const unsigned used = s.tail[c] - s.head[c], width = s.cells[c].width;
+        // What elements in flight have put already counts twice until they are done.
+        s.room[c] = used + promised < width ? width - used - promised : 0;
+    }
+    __syncwarp();
+    return Look{total(ended), largest(deepest), __any_sync(~0u, in_flight) != 0, __any_sync(~0u, overfull) != 0};
+}
+
+// Whether elements of a channel may be handed out: after a sync, once everything deeper has ended. A kernel that puts
+// continuations and is not done may not have put yet what they wait for.
+WL_FN bool may_start(const Shared& s, unsigned cell, int deepest) {
+    const Cell& c = s.cells[cell];
+    if (s.tail[cell] == s.next[cell]) return false;
+    if (!c.after_sync) return true;
+    bool fed = false;
+    for (unsigned i = c.feeders; i < c.feeders_end; i++) fed |= s.busy[s.feeds[i].cell] != 0;
+    return !fed && deepest <= (int)c.depth;
+}
+
+// Hands out chunks of a channel. `places`: empty places of the ring; `idle`: workers without a chunk. Full chunks may wait
+// for workers; others are handed out only to idle ones, because more elements may come meanwhile.
+WL_FN unsigned hand_out(Run* run, const Shared& s, unsigned cell, unsigned pushed, unsigned places, int idle) {
+    const Cell& c = s.cells[cell];
+    const unsigned first = s.next[cell];
+    unsigned count = s.tail[cell] - first;
+    for (unsigned i = c.feeds; i < c.feeds_end; i++) count = min(count, s.room[s.feeds[i].cell] / s.feeds[i].most);
+    unsigned chunks = count / LANES;
+    if (chunks * LANES < count && (int)chunks < idle) chunks++;
+    chunks = min(chunks, places);
+    count = min(count, chunks * LANES);
+    __syncwarp();
+    for (unsigned i = lane_of(); i < chunks; i += LANES) {
+        u64* place = run->ring + (pushed + i & run->ring_mask);
+        *(volatile u64*)place = chunk_of(cell, first + i * LANES, min(LANES, count - i * LANES));
+    }
+    if (lane_of() == 0 && chunks) {
+        s.next[cell] = first + count;
+        s.busy[cell] += count;
+        for (unsigned i = c.feeds; i < c.feeds_end; i++) s.room[s.feeds[i].cell] -= count * s.feeds[i].most;
+    }
+    __syncwarp();
+    return chunks;
+}
+
+// Empty places at the end of the ring, of the next `most`.
+WL_FN unsigned empty_places(const Run* run, unsigned pushed, unsigned most) {
+    unsigned empty = 0;
+    for (; empty < most; empty += LANES) {
+        const unsigned full = __ballot_sync(~0u, now(run->ring + (pushed + empty + lane_of() & run->ring_mask)) != 0);
+        if (full) return empty + __ffs(full) - 1;
+    }
+    return empty;
+}
+
+WL_FN void schedule(Run* run, const Shared& s, unsigned workers) {
+    const unsigned n = run->cell_count, lane = lane_of();
+    unsigned pushed = 0, rounds = 0, status = RUNNING;
+    u64 elements = 0;
+    // A worker that has ended its chunk should find the next one in the ring, but chunks that wait there are fixed.
+    const unsigned most_waiting = workers / 2 + 1;
+    while (status == RUNNING) {
+        const Look seen = look(run, s);
+        const unsigned waiting = pushed - seen.ended;
+        const unsigned wanted = waiting < workers + most_waiting ? workers + most_waiting - waiting : 0;
+        unsigned places = empty_places(run, pushed, min(wanted, 4 * LANES));
+        int idle = (int)(workers - waiting);
+        const unsigned before = pushed;
+        for (int block = (n - 1) / LANES; block >= 0; block--) {
+            const unsigned mine = block * LANES + lane;
+            unsigned ready = __ballot_sync(~0u, mine < n && may_start(s, mine, seen.deepest));
+            while (ready && places) {
+                const unsigned which = LANES - 1 - __clz(ready);
+                ready &= ~(1u << which);
+                const unsigned chunks = hand_out(run, s, block * LANES + which, pushed, places, idle);
+                pushed += chunks;
+                places -= chunks;
+                idle -= chunks;
+            }
+        }
+        rounds++;
+        if (seen.overfull || now(&run->fault)) status = NO_ROOM;
+        else if (seen.deepest < 0) status = FINISHED;
+        else if (pushed == before && !seen.in_flight) status = STUCK;
+    }
+    // Chunks in flight end; then every worker waits at an empty place, and there are more places than workers.
+    while (look(run, s).in_flight) {}
+    for (unsigned i = lane; i <= run->ring_mask; i += LANES) *(volatile u64*)(run->ring + i) = STOP;
+    for (unsigned c = lane; c < n; c += LANES) {
+        elements += s.next[c];
+        // For the host's audit: everything that was reserved was made ready.
+        s.cells[c].channel->ready = s.tail[c];
+    }
+    elements = total((unsigned)elements);
+    if (lane == 0) {
+        run->status = status;
+        run->rounds = rounds;
+        run->chunks = pushed;
+        run->elements = elements;
+    }
+}
+
+// The persistent kernel. All its CTAs must be resident together.
+template <auto... KERNELS> WL_FN void run_all(Run* run) {
+    const Shared s = shared_of(run);
+    const unsigned workers = gridDim.x * (blockDim.x / LANES) - 1;
+    if (blockIdx.x == 0 && threadIdx.x < LANES) schedule(run, s, workers);
+    else work_on<KERNELS...>(run, s);
+}
+
+// A batch from the host, a chunk per warp.
+template <auto... KERNELS> WL_FN void run_batch(Run* run, unsigned cell, unsigned first, unsigned count) {
+    const unsigned start = (blockIdx.x * blockDim.x + threadIdx.x) / LANES * LANES;
+    if (start >= count) return;
+    run_chunk<KERNELS...>(run->cells[cell], run->constants, first + start, min(LANES, count - start));
+}
+
+// The entries, and what the host must know of the kernels: their names, and how many arguments each takes after `Work`.
+#define FLOW_MAIN(...)                                                                                               \
+    extern "C" __device__ char flow_names[] = #__VA_ARGS__;                                                          \
+    template <auto... KERNELS> struct FlowArguments {                                                                \
+        unsigned counts[sizeof...(KERNELS)] = {Call<KERNELS>::ARGUMENTS...};                                         \
+    };                                                                                                               \
+    extern "C" __device__ FlowArguments<__VA_ARGS__> flow_arguments = FlowArguments<__VA_ARGS__>();                  \
+    extern "C" __global__ void __launch_bounds__(256) flow_persistent(Run* run) { run_all<__VA_ARGS__>(run); }       \
+    extern "C" __global__ void __launch_bounds__(256) flow_batch(Run* run, unsigned cell, unsigned first,            \
+                                                                  unsigned count) {                                  \
+        run_batch<__VA_ARGS__>(run, cell, first, count);                                                             \
+    }
