@@ -72,13 +72,13 @@ template <unsigned WORDS> WL_FN void store_piece(unsigned* to, const unsigned* f
     else
         asm volatile("st.v2.u32 [%0], {%1, %2};" :: "l"(to), "r"(from[0]), "r"(from[1]) : "memory");
 }
-template <class T> constexpr unsigned piece_words() { return sizeof(T) % 16 == 0 ? 4 : sizeof(T) % 8 == 0 ? 2 : 1; }
+template <class T> constexpr unsigned PIECE_WORDS = sizeof(T) % 16 == 0 ? 4 : sizeof(T) % 8 == 0 ? 2 : 1;
 WL_FN bool in_pieces(const Channel* channel, unsigned words) {
     return channel->word_stride == 4 && channel->slot_stride % (4 * words) == 0;
 }
 
 template <class T> WL_FN T read(const Channel* channel, unsigned position) {
-    constexpr unsigned WORDS = (sizeof(T) + 3) / 4, PIECE = piece_words<T>();
+    constexpr unsigned WORDS = (sizeof(T) + 3) / 4, PIECE = PIECE_WORDS<T>;
     unsigned words[WORDS];
     if (PIECE > 1 && in_pieces(channel, PIECE)) {
         const unsigned* from = word_of(channel, position, 0);
@@ -94,7 +94,7 @@ template <class T> WL_FN T read(const Channel* channel, unsigned position) {
 }
 
 template <class T> WL_FN void write(const Channel* channel, unsigned position, const T& value) {
-    constexpr unsigned WORDS = (sizeof(T) + 3) / 4, PIECE = piece_words<T>();
+    constexpr unsigned WORDS = (sizeof(T) + 3) / 4, PIECE = PIECE_WORDS<T>;
     unsigned words[WORDS] = {};
     __builtin_memcpy(words, &value, sizeof(T));
     if (PIECE > 1 && in_pieces(channel, PIECE)) {

@@ -55,6 +55,9 @@ WL_FN u64 chunk_of(unsigned cell, unsigned first, unsigned count) {
     return (u64)first << 32 | (u64)cell << 8 | count;
 }
 
+// Acquire and release. Nothing here needs sequential consistency: every word has one writer at a time, or is added to.
+WL_FN void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
 WL_FN u64 now(const u64* word) { return *(const volatile u64*)word; }
 
 // Lanes of a warp that execute together. Taken once and then used, because lanes may part anywhere on this GPU.
@@ -100,7 +103,7 @@ WL_FN unsigned deq(const Work& work) {
         // Only a kernel that puts more than it declares leaves an element unwritten.
         if (now(work.source->fault)) asm volatile("trap;");
     }
-    __threadfence();
+    fence();
     return at;
 }
 
@@ -123,7 +126,7 @@ template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned coun
     }
     const unsigned position = base + offset;
     fill(position);
-    __threadfence();
+    fence();
     for (unsigned i = 0; i < count; i++) {
         const unsigned at = position + i;
         *(volatile unsigned*)entry_of(channel, at) = (at & (width - 1)) << 1 | entry_turn(channel, at);
@@ -186,7 +189,7 @@ template <auto... KERNELS> WL_FN void run_chunk(const Cell& cell, const u64* con
     if (lane_of() < count) *(volatile unsigned*)entry_of(cell.channel, at) = entry_turn(cell.channel, at) | DONE;
     __syncwarp();
     // After the barrier, so that the fence covers what all lanes have written.
-    __threadfence();
+    fence();
     if (lane_of() == 0)
         asm volatile("red.add.u64 [%0], %1;" ::"l"(&cell.channel->finished), "l"(1ull << 32 | count) : "memory");
 }
@@ -234,7 +237,7 @@ template <auto... KERNELS> WL_FN void work_on(Run* run, const Shared& s) {
         }
         chunk = from_lane(chunk, 0);
         if (chunk == STOP) return;
-        __threadfence();
+        fence();
         run_chunk<KERNELS...>(s.cells[chunk >> 8 & 0xffffff], s.constants, chunk >> 32, chunk & 0xff);
     }
 }
@@ -244,7 +247,7 @@ struct Look {
     unsigned ended;    // chunks, in all
     int deepest;       // depth of the deepest elements that are not done, or -1
     bool in_flight;    // some are handed out and not done
-    bool overfull;
+    bool no_room;      // a kernel put more than the graph declares
 };
 
 WL_FN int largest(int value) {
@@ -276,39 +279,64 @@ WL_FN void free_done(const Shared& s, unsigned cell) {
     __syncwarp();
 }
 
+// Channels that a lane reads at once: their values arrive together.
+constexpr unsigned AT_ONCE = 4;
+
 WL_FN Look look(const Run* run, const Shared& s) {
     const unsigned n = run->cell_count, lane = lane_of();
     unsigned ended = 0;
-    bool crowded = false;
     // Read `finished` before `tail`: what an element put was reserved before it was done, so channels without elements in
     // flight have then shown everything that came of them.
-    for (unsigned c = lane; c < n; c += LANES) {
-        const u64 finished = now(&s.cells[c].channel->finished);
-        ended += finished >> 32;
-        s.busy[c] = s.next[c] - (unsigned)finished;
-        if (!s.busy[c] && s.head[c] != s.next[c]) {
-            s.head[c] = s.next[c];
-            *(volatile unsigned*)&s.cells[c].channel->head = s.head[c];
+    for (unsigned block = 0; block < n; block += AT_ONCE * LANES) {
+        u64 finished[AT_ONCE];
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++) {
+            const unsigned c = block + i * LANES + lane;
+            finished[i] = c < n ? now(&s.cells[c].channel->finished) : 0;
+        }
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++) {
+            const unsigned c = block + i * LANES + lane;
+            if (c >= n) continue;
+            ended += finished[i] >> 32;
+            const unsigned next = s.next[c], busy = next - (unsigned)finished[i];
+            s.busy[c] = busy;
+            if (!busy && s.head[c] != next) {
+                s.head[c] = next;
+                *(volatile unsigned*)&s.cells[c].channel->head = next;
+            }
         }
     }
     __syncwarp();
     // Also for the ring's sake: a worker that gets a chunk must see the heads that admitted it.
-    __threadfence();
+    fence();
     int deepest = -1;
-    bool in_flight = false, overfull = false;
-    for (unsigned c = lane; c < n; c += LANES) {
-        s.tail[c] = now(&s.cells[c].channel->tail);
-        const unsigned used = s.tail[c] - s.head[c];
-        overfull |= used > s.cells[c].width;
-        crowded |= s.busy[c] && used > s.cells[c].width / 2;
-        in_flight |= s.busy[c] != 0;
-        if (s.busy[c] || s.tail[c] != s.next[c]) deepest = max(deepest, (int)s.cells[c].depth);
+    bool in_flight = false, overfull = false, crowded = false;
+    const bool fault = now(&run->fault) != 0;
+    for (unsigned block = 0; block < n; block += AT_ONCE * LANES) {
+        unsigned tail[AT_ONCE];
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++) {
+            const unsigned c = block + i * LANES + lane;
+            tail[i] = c < n ? now(&s.cells[c].channel->tail) : 0;
+        }
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++) {
+            const unsigned c = block + i * LANES + lane;
+            if (c >= n) continue;
+            s.tail[c] = tail[i];
+            const unsigned used = tail[i] - s.head[c], busy = s.busy[c], width = s.cells[c].width;
+            overfull |= used > width;
+            crowded |= busy && used > width / 2;
+            in_flight |= busy != 0;
+            if (busy || tail[i] != s.next[c]) deepest = max(deepest, (int)s.cells[c].depth);
+        }
     }
     __syncwarp();
     if (__any_sync(~0u, crowded)) {
         for (unsigned c = 0; c < n; c++)
             if (s.busy[c] && s.tail[c] - s.head[c] > s.cells[c].width / 2) free_done(s, c);
-        __threadfence();
+        fence();
     }
     for (unsigned c = lane; c < n; c += LANES) {
         unsigned promised = 0;
@@ -319,7 +347,8 @@ WL_FN Look look(const Run* run, const Shared& s) {
         s.room[c] = used + promised < width ? width - used - promised : 0;
     }
     __syncwarp();
-    return Look{total(ended), largest(deepest), __any_sync(~0u, in_flight) != 0, __any_sync(~0u, overfull) != 0};
+    const unsigned flags = in_flight | overfull << 1 | fault << 1;
+    return Look{total(ended), largest(deepest), __any_sync(~0u, flags & 1) != 0, __any_sync(~0u, flags & 2) != 0};
 }
 
 // Whether elements of a channel may be handed out: after a sync, once everything deeper has ended. A kernel that puts
@@ -339,7 +368,10 @@ WL_FN unsigned hand_out(Run* run, const Shared& s, unsigned cell, unsigned pushe
     const Cell& c = s.cells[cell];
     const unsigned first = s.next[cell];
     unsigned count = s.tail[cell] - first;
-    for (unsigned i = c.feeds; i < c.feeds_end; i++) count = min(count, s.room[s.feeds[i].cell] / s.feeds[i].most);
+    for (unsigned i = c.feeds; i < c.feeds_end; i++) {
+        const unsigned room = s.room[s.feeds[i].cell], most = s.feeds[i].most;
+        if ((u64)count * most > room) count = room / most;
+    }
     unsigned chunks = count / LANES;
     if (chunks * LANES < count && (int)chunks < idle) chunks++;
     chunks = min(chunks, places);
@@ -358,19 +390,21 @@ WL_FN unsigned hand_out(Run* run, const Shared& s, unsigned cell, unsigned pushe
     return chunks;
 }
 
-// Empty places at the end of the ring, of the next `most`.
-WL_FN unsigned empty_places(const Run* run, unsigned pushed, unsigned most) {
-    unsigned empty = 0;
-    for (; empty < most; empty += LANES) {
-        const unsigned full = __ballot_sync(~0u, now(run->ring + (pushed + empty + lane_of() & run->ring_mask)) != 0);
-        if (full) return empty + __ffs(full) - 1;
+// Looks for more empty places of the ring behind those known, up to `most` in all.
+WL_FN unsigned empty_places(const Run* run, unsigned pushed, unsigned known, unsigned most) {
+    while (known < most) {
+        const unsigned place = pushed + known + lane_of();
+        const unsigned full = __ballot_sync(~0u, now(run->ring + (place & run->ring_mask)) != 0);
+        if (full) return known + __ffs(full) - 1;
+        known += LANES;
     }
-    return empty;
+    return known;
 }
 
 WL_FN void schedule(Run* run, const Shared& s, unsigned workers) {
     const unsigned n = run->cell_count, lane = lane_of();
-    unsigned pushed = 0, rounds = 0, status = RUNNING;
+    // All places are empty at first; the last one stays so, to tell a full ring from an empty one.
+    unsigned pushed = 0, rounds = 0, status = RUNNING, empty = run->ring_mask & -LANES;
     u64 elements = 0;
     // A worker that has ended its chunk should find the next one in the ring, but chunks that wait there are fixed.
     const unsigned most_waiting = workers / 2 + 1;
@@ -378,7 +412,8 @@ WL_FN void schedule(Run* run, const Shared& s, unsigned workers) {
         const Look seen = look(run, s);
         const unsigned waiting = pushed - seen.ended;
         const unsigned wanted = waiting < workers + most_waiting ? workers + most_waiting - waiting : 0;
-        unsigned places = empty_places(run, pushed, min(wanted, 4 * LANES));
+        empty = empty_places(run, pushed, empty, min(wanted, run->ring_mask & -LANES));
+        unsigned places = min(wanted, empty);
         int idle = (int)(workers - waiting);
         const unsigned before = pushed;
         for (int block = (n - 1) / LANES; block >= 0; block--) {
@@ -390,11 +425,12 @@ WL_FN void schedule(Run* run, const Shared& s, unsigned workers) {
                 const unsigned chunks = hand_out(run, s, block * LANES + which, pushed, places, idle);
                 pushed += chunks;
                 places -= chunks;
+                empty -= chunks;
                 idle -= chunks;
             }
         }
         rounds++;
-        if (seen.overfull || now(&run->fault)) status = NO_ROOM;
+        if (seen.no_room) status = NO_ROOM;
         else if (seen.deepest < 0) status = FINISHED;
         else if (pushed == before && !seen.in_flight) status = STUCK;
     }
