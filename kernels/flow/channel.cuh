@@ -15,6 +15,7 @@
 
 typedef unsigned long long u64;
 
+#ifndef FLOW_GPU
 // One cache line each for the constants, the reserved, the freed and the published counters.
 struct alignas(64) Channel {
     char* elements;
@@ -25,16 +26,32 @@ struct alignas(64) Channel {
     unsigned word_stride;  // an array of structures, or a structure of arrays
     unsigned group_shift;  // log2 of the elements that share a `done` counter
     unsigned lane_by_lane; // reserve for one lane at a time
-    unsigned unused;
-    u64* fault;            // FLOW_GPU: where a kernel that finds no room leaves this channel's address
     alignas(64) unsigned tail;
     alignas(64) unsigned head;
-    union {
-        alignas(64) unsigned reserve;
-        alignas(64) u64 finished;  // FLOW_GPU: chunks in the upper half, their elements in the lower one
-    };
+    alignas(64) unsigned reserve;
     alignas(64) unsigned ready;
 };
+#else
+// The counters in memory, behind the line of the constants.
+struct alignas(64) Counters {
+    char constants[64];
+    alignas(64) unsigned tail;
+    alignas(64) unsigned head;
+    alignas(64) u64 finished;  // chunks in the upper half, their elements in the lower one
+    alignas(64) unsigned ready;
+};
+
+// The constants. Every CTA has its own copy in shared memory, because fences empty the L1.
+struct alignas(64) Channel {
+    char* elements;
+    unsigned* entries;
+    Counters* counters;
+    unsigned width, slot_stride, word_stride;
+    unsigned group_shift, lane_by_lane;  // not used here
+    unsigned number;                     // of this copy
+    u64* fault;                          // where a kernel that finds no room leaves the number and one
+};
+#endif
 
 // What the aggregator passes to a wavefront: which elements to process. The first parameter of every kernel.
 struct Work {

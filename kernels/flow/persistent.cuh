@@ -20,12 +20,14 @@ constexpr unsigned LANES = 32;
 
 // A channel as the scheduler knows it. Sorted by depth; the host writes these (crates/flow/src/persistent).
 struct Cell {
-    Channel* channel;
+    Counters* counters;
+    unsigned channel;      // its number among the descriptors
     unsigned width, kernel, level, depth;
     unsigned after_sync;   // its elements wait for everything deeper
     unsigned constants;    // the kernel's arguments after `Work`: where they begin
     unsigned feeds, feeds_end;      // channels that its kernel writes
     unsigned feeders, feeders_end;  // channels whose kernels write it
+    unsigned unused;
 };
 
 // Another channel, and how many elements are put at most for one element.
@@ -40,9 +42,10 @@ struct Run {
     const Feed* feeds;
     const u64* constants;
     u64* ring;
-    unsigned cell_count, feed_count, constant_count;
-    unsigned ring_mask;
-    u64 fault;          // the channel in which a kernel found no room
+    Counters* descriptors;  // all channels, and one without room behind the last level of each stack
+    unsigned cell_count, feed_count, constant_count, descriptor_count;
+    unsigned ring_mask, unused;
+    u64 fault;          // the number, and one, of the channel in which a kernel found no room
     unsigned status;
     unsigned rounds;    // of the scheduler
     u64 chunks, elements;
@@ -99,39 +102,71 @@ WL_FN bool has_work(const Work& work) { return lane_of() < work.count; }
 // The position of this lane's element, once its producer has written it.
 WL_FN unsigned deq(const Work& work) {
     const unsigned at = work.first + lane_of();
-    while (!is_written(work.source, at)) {
+    const unsigned* entry = entry_of(work.source, at);
+    for (;;) {
+        unsigned value;
+        asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(entry) : "memory");
+        if ((value & 1) == entry_turn(work.source, at)) return at;
         // Only a kernel that puts more than it declares leaves an element unwritten.
         if (now(work.source->fault)) asm volatile("trap;");
+        asm volatile("nanosleep.u32 100;");
     }
-    fence();
-    return at;
 }
 
 // The end of a chunk frees its elements.
 WL_FN void tfree(const Work&, unsigned) {}
 
+// Elements that this thread has filled and not yet marked as written: at the end of a chunk one fence does for all. The
+// position and the channel's number, and how many.
+constexpr unsigned MOST_PENDING = 4;
+static __shared__ u64 pending_at[MOST_PENDING][256];
+static __shared__ unsigned pending_elements[MOST_PENDING][256], pending_count[256];
+extern __shared__ u64 flow_shared[];
+
+// Marks this thread's pending elements as written. A fence after filling them must have come before.
+WL_FN void publish() {
+    for (unsigned i = 0; i < pending_count[threadIdx.x]; i++) {
+        const u64 pending = pending_at[i][threadIdx.x];
+        const Channel* channel = (Channel*)flow_shared + (unsigned)pending;
+        const unsigned first = pending >> 32, count = pending_elements[i][threadIdx.x];
+        for (unsigned at = first; at != first + count; at++)
+            *(volatile unsigned*)entry_of(channel, at) = (at & (channel->width - 1)) << 1 | entry_turn(channel, at);
+    }
+    pending_count[threadIdx.x] = 0;
+}
+
+// How often a kernel that finds no room looks again. The scheduler has seen room, and its own store is on the way.
+constexpr unsigned LOOKS_FOR_ROOM = 10000;
+
 // Puts `count` elements for each lane; `fill` and `then` as in channel.cuh. There is room, or the graph declares too few.
 // Elements are handed out in the order in which they were reserved, so there is no second order of ready elements.
 template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned count, Fill fill, Then then) {
     if (!count) return;
-    const unsigned lanes = together(), leader = __ffs(lanes) - 1;
+    const unsigned lanes = together(), leader = __ffs(lanes) - 1, width = channel->width;
     unsigned all, base = 0;
     const unsigned offset = prefix_sum(lanes, count, all);
-    const unsigned width = channel->width, head = now(&channel->head);
-    if (lane_of() == leader) base = atomicAdd(&channel->tail, all);
-    base = __shfl_sync(lanes, base, leader);
-    if (base + all - head > width) {
-        *(volatile u64*)channel->fault = (u64)channel;
+    if (!width) {
+        *(volatile u64*)channel->fault = channel->number + 1;
         return;
     }
-    const unsigned position = base + offset;
-    fill(position);
-    fence();
-    for (unsigned i = 0; i < count; i++) {
-        const unsigned at = position + i;
-        *(volatile unsigned*)entry_of(channel, at) = (at & (width - 1)) << 1 | entry_turn(channel, at);
+    Counters* counters = channel->counters;
+    unsigned head = now(&counters->head);
+    if (lane_of() == leader) base = atomicAdd(&counters->tail, all);
+    base = __shfl_sync(lanes, base, leader);
+    for (unsigned looks = 0; base + all - head > width; looks++, head = now(&counters->head)) {
+        if (looks < LOOKS_FOR_ROOM) continue;
+        *(volatile u64*)channel->fault = channel->number + 1;
+        return;
     }
-    then(position);
+    fill(base + offset);
+    if (pending_count[threadIdx.x] == MOST_PENDING) {
+        fence();
+        publish();
+    }
+    const unsigned pending = pending_count[threadIdx.x]++;
+    pending_at[pending][threadIdx.x] = (u64)(base + offset) << 32 | channel->number;
+    pending_elements[pending][threadIdx.x] = count;
+    then(base + offset);
 }
 template <class Fill> WL_FN void put(Channel* channel, unsigned count, Fill fill) {
     put(channel, count, fill, [](unsigned) {});
@@ -157,18 +192,24 @@ template <unsigned... I> struct UpTo<0, I...> {
     typedef Indices<I...> type;
 };
 
-template <class T> WL_FN T argument(u64 bits) {
-    T value;
-    __builtin_memcpy(&value, &bits, sizeof(T));
-    return value;
-}
+template <class T> struct Argument {
+    static __device__ __forceinline__ T from(u64 bits) {
+        T value;
+        __builtin_memcpy(&value, &bits, sizeof(T));
+        return value;
+    }
+};
+// A channel is given by its number, and found in this CTA's copy.
+template <> struct Argument<Channel*> {
+    static __device__ __forceinline__ Channel* from(u64 number) { return (Channel*)flow_shared + number; }
+};
 
 template <auto F> struct Call;
 template <class... Args, void (*F)(Work, Args...)> struct Call<F> {
     static constexpr unsigned ARGUMENTS = sizeof...(Args);
     template <unsigned... I>
     static __device__ __forceinline__ void with(const Work& work, const u64* constants, Indices<I...>) {
-        F(work, argument<Args>(constants[I])...);
+        F(work, Argument<Args>::from(constants[I])...);
     }
     static __device__ __forceinline__ void from(const Work& work, const u64* constants) {
         with(work, constants, typename UpTo<ARGUMENTS>::type());
@@ -179,23 +220,26 @@ template <class... Args, void (*F)(Work, Args...)> struct Call<F> {
 constexpr unsigned DONE = 1u << 31;
 
 template <auto... KERNELS> WL_FN void run_chunk(const Cell& cell, const u64* constants, unsigned first, unsigned count) {
-    const Work work{cell.channel, first, count, cell.level, 0};
+    Channel* channel = (Channel*)flow_shared + cell.channel;
+    const Work work{channel, first, count, cell.level, 0};
     unsigned number = 0;
     const u64* arguments = constants + cell.constants;
     (void)((cell.kernel == number++ ? (Call<KERNELS>::from(work, arguments), true) : false) || ...);
     __syncwarp();
     const unsigned at = first + lane_of();
     // What the element's words were needed for has happened, so nobody reads them any more.
-    if (lane_of() < count) *(volatile unsigned*)entry_of(cell.channel, at) = entry_turn(cell.channel, at) | DONE;
+    if (lane_of() < count) *(volatile unsigned*)entry_of(channel, at) = entry_turn(channel, at) | DONE;
     __syncwarp();
     // After the barrier, so that the fence covers what all lanes have written.
     fence();
     if (lane_of() == 0)
-        asm volatile("red.add.u64 [%0], %1;" ::"l"(&cell.channel->finished), "l"(1ull << 32 | count) : "memory");
+        asm volatile("red.add.u64 [%0], %1;" ::"l"(&cell.counters->finished), "l"(1ull << 32 | count) : "memory");
+    publish();
 }
 
 // The scheduler's and the workers' copy of the graph, and the scheduler's own state of each channel.
 struct Shared {
+    Channel* channels;
     Cell* cells;
     Feed* feeds;
     u64* constants;
@@ -203,13 +247,12 @@ struct Shared {
     unsigned *busy, *room;         // elements in flight, and free ones that are promised to nobody
 };
 
-extern __shared__ u64 flow_shared[];
-
 // The host computes the same size.
 WL_FN Shared shared_of(const Run* run) {
     Shared s;
     const unsigned n = run->cell_count;
-    s.cells = (Cell*)flow_shared;
+    s.channels = (Channel*)flow_shared;
+    s.cells = (Cell*)(s.channels + run->descriptor_count);
     s.feeds = (Feed*)(s.cells + n);
     s.constants = (u64*)(s.feeds + run->feed_count);
     s.next = (unsigned*)(s.constants + run->constant_count);
@@ -217,6 +260,12 @@ WL_FN Shared shared_of(const Run* run) {
     s.tail = s.head + n;
     s.busy = s.tail + n;
     s.room = s.busy + n;
+    pending_count[threadIdx.x] = 0;
+    for (unsigned i = threadIdx.x; i < run->descriptor_count; i += blockDim.x) {
+        s.channels[i] = *(const Channel*)&run->descriptors[i];
+        s.channels[i].counters = run->descriptors + i;
+        s.channels[i].number = i;
+    }
     for (unsigned i = threadIdx.x; i < n; i += blockDim.x) {
         s.cells[i] = run->cells[i];
         s.next[i] = s.head[i] = 0;
@@ -229,15 +278,16 @@ WL_FN Shared shared_of(const Run* run) {
 
 template <auto... KERNELS> WL_FN void work_on(Run* run, const Shared& s) {
     for (;;) {
-        u64 chunk = 0;
+        u64 chunk = 0, *place = nullptr;
         if (lane_of() == 0) {
-            u64* place = run->ring + (atomicAdd(&run->claimed, 1u) & run->ring_mask);
-            while (!(chunk = now(place))) asm volatile("nanosleep.u32 40;");
-            if (chunk != STOP) *(volatile u64*)place = 0;
+            place = run->ring + (atomicAdd(&run->claimed, 1u) & run->ring_mask);
+            while (!(chunk = now(place))) asm volatile("nanosleep.u32 20;");
         }
         chunk = from_lane(chunk, 0);
         if (chunk == STOP) return;
+        // Before the place is emptied, because it would wait for that.
         fence();
+        if (lane_of() == 0) *(volatile u64*)place = 0;
         run_chunk<KERNELS...>(s.cells[chunk >> 8 & 0xffffff], s.constants, chunk >> 32, chunk & 0xff);
     }
 }
@@ -262,7 +312,7 @@ WL_FN unsigned total(unsigned value) {
 // Frees done elements of a channel whose other elements are still in flight: all that are done before the first that is
 // not. Eight entries per lane are enough for a scheduler that comes by again.
 WL_FN void free_done(const Shared& s, unsigned cell) {
-    const Channel* channel = s.cells[cell].channel;
+    const Channel* channel = s.channels + s.cells[cell].channel;
     unsigned head = s.head[cell];
     for (unsigned i = 0; i < 8; i++) {
         const unsigned at = head + lane_of(), entry = now(entry_of(channel, at));
@@ -274,7 +324,7 @@ WL_FN void free_done(const Shared& s, unsigned cell) {
     __syncwarp();
     if (lane_of() == 0 && head != s.head[cell]) {
         s.head[cell] = head;
-        *(volatile unsigned*)&s.cells[cell].channel->head = head;
+        *(volatile unsigned*)&s.cells[cell].counters->head = head;
     }
     __syncwarp();
 }
@@ -292,7 +342,7 @@ WL_FN Look look(const Run* run, const Shared& s) {
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++) {
             const unsigned c = block + i * LANES + lane;
-            finished[i] = c < n ? now(&s.cells[c].channel->finished) : 0;
+            finished[i] = c < n ? now(&s.cells[c].counters->finished) : 0;
         }
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++) {
@@ -301,14 +351,9 @@ WL_FN Look look(const Run* run, const Shared& s) {
             ended += finished[i] >> 32;
             const unsigned next = s.next[c], busy = next - (unsigned)finished[i];
             s.busy[c] = busy;
-            if (!busy && s.head[c] != next) {
-                s.head[c] = next;
-                *(volatile unsigned*)&s.cells[c].channel->head = next;
-            }
         }
     }
     __syncwarp();
-    // Also for the ring's sake: a worker that gets a chunk must see the heads that admitted it.
     fence();
     int deepest = -1;
     bool in_flight = false, overfull = false, crowded = false;
@@ -318,13 +363,17 @@ WL_FN Look look(const Run* run, const Shared& s) {
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++) {
             const unsigned c = block + i * LANES + lane;
-            tail[i] = c < n ? now(&s.cells[c].channel->tail) : 0;
+            tail[i] = c < n ? now(&s.cells[c].counters->tail) : 0;
         }
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++) {
             const unsigned c = block + i * LANES + lane;
             if (c >= n) continue;
             s.tail[c] = tail[i];
+            if (!s.busy[c] && s.head[c] != s.next[c]) {
+                s.head[c] = s.next[c];
+                *(volatile unsigned*)&s.cells[c].counters->head = s.head[c];
+            }
             const unsigned used = tail[i] - s.head[c], busy = s.busy[c], width = s.cells[c].width;
             overfull |= used > width;
             crowded |= busy && used > width / 2;
@@ -336,7 +385,6 @@ WL_FN Look look(const Run* run, const Shared& s) {
     if (__any_sync(~0u, crowded)) {
         for (unsigned c = 0; c < n; c++)
             if (s.busy[c] && s.tail[c] - s.head[c] > s.cells[c].width / 2) free_done(s, c);
-        fence();
     }
     for (unsigned c = lane; c < n; c += LANES) {
         unsigned promised = 0;
@@ -390,21 +438,27 @@ WL_FN unsigned hand_out(Run* run, const Shared& s, unsigned cell, unsigned pushe
     return chunks;
 }
 
-// Looks for more empty places of the ring behind those known, up to `most` in all.
-WL_FN unsigned empty_places(const Run* run, unsigned pushed, unsigned known, unsigned most) {
-    while (known < most) {
-        const unsigned place = pushed + known + lane_of();
-        const unsigned full = __ballot_sync(~0u, now(run->ring + (place & run->ring_mask)) != 0);
-        if (full) return known + __ffs(full) - 1;
-        known += LANES;
+// Looks for more empty places of the ring behind those known, at least `least` in all. There are at most `ring_mask`.
+WL_FN unsigned empty_places(const Run* run, unsigned pushed, unsigned known, unsigned least) {
+    while (known < least) {
+        unsigned full[AT_ONCE];
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++)
+            full[i] = now(run->ring + (pushed + known + i * LANES + lane_of() & run->ring_mask)) != 0;
+#pragma unroll
+        for (unsigned i = 0; i < AT_ONCE; i++) {
+            const unsigned stop = __ballot_sync(~0u, full[i] != 0);
+            if (stop) return min(known + __ffs(stop) - 1, run->ring_mask);
+            known += LANES;
+        }
     }
-    return known;
+    return min(known, run->ring_mask);
 }
 
 WL_FN void schedule(Run* run, const Shared& s, unsigned workers) {
     const unsigned n = run->cell_count, lane = lane_of();
-    // All places are empty at first; the last one stays so, to tell a full ring from an empty one.
-    unsigned pushed = 0, rounds = 0, status = RUNNING, empty = run->ring_mask & -LANES;
+    // All places are empty at first.
+    unsigned pushed = 0, rounds = 0, status = RUNNING, empty = run->ring_mask;
     u64 elements = 0;
     // A worker that has ended its chunk should find the next one in the ring, but chunks that wait there are fixed.
     const unsigned most_waiting = workers / 2 + 1;
@@ -412,8 +466,7 @@ WL_FN void schedule(Run* run, const Shared& s, unsigned workers) {
         const Look seen = look(run, s);
         const unsigned waiting = pushed - seen.ended;
         const unsigned wanted = waiting < workers + most_waiting ? workers + most_waiting - waiting : 0;
-        empty = empty_places(run, pushed, empty, min(wanted, run->ring_mask & -LANES));
-        unsigned places = min(wanted, empty);
+        unsigned places = wanted;
         int idle = (int)(workers - waiting);
         const unsigned before = pushed;
         for (int block = (n - 1) / LANES; block >= 0; block--) {
@@ -422,7 +475,10 @@ WL_FN void schedule(Run* run, const Shared& s, unsigned workers) {
             while (ready && places) {
                 const unsigned which = LANES - 1 - __clz(ready);
                 ready &= ~(1u << which);
-                const unsigned chunks = hand_out(run, s, block * LANES + which, pushed, places, idle);
+                const unsigned cell = block * LANES + which;
+                const unsigned needed = min(places, (s.tail[cell] - s.next[cell]) / LANES + 1);
+                if (empty < needed) empty = empty_places(run, pushed, empty, needed);
+                const unsigned chunks = hand_out(run, s, cell, pushed, min(places, empty), idle);
                 pushed += chunks;
                 places -= chunks;
                 empty -= chunks;
@@ -440,7 +496,7 @@ WL_FN void schedule(Run* run, const Shared& s, unsigned workers) {
     for (unsigned c = lane; c < n; c += LANES) {
         elements += s.next[c];
         // For the host's audit: everything that was reserved was made ready.
-        s.cells[c].channel->ready = s.tail[c];
+        s.cells[c].counters->ready = s.tail[c];
     }
     elements = total((unsigned)elements);
     if (lane == 0) {
@@ -461,9 +517,10 @@ template <auto... KERNELS> WL_FN void run_all(Run* run) {
 
 // A batch from the host, a chunk per warp.
 template <auto... KERNELS> WL_FN void run_batch(Run* run, unsigned cell, unsigned first, unsigned count) {
+    const Shared s = shared_of(run);
     const unsigned start = (blockIdx.x * blockDim.x + threadIdx.x) / LANES * LANES;
     if (start >= count) return;
-    run_chunk<KERNELS...>(run->cells[cell], run->constants, first + start, min(LANES, count - start));
+    run_chunk<KERNELS...>(s.cells[cell], s.constants, first + start, min(LANES, count - start));
 }
 
 // The entries, and what the host must know of the kernels: their names, and how many arguments each takes after `Work`.

@@ -13,7 +13,9 @@ use crate::memory::Arena;
 
 /// Sizes of the structures of `persistent.cuh`.
 const RUN_BYTES: u64 = 192;
-const CELL_BYTES: u64 = 48;
+const CELL_BYTES: u64 = 56;
+/// Of the constants of a channel.
+const CHANNEL_BYTES: u64 = 64;
 const FEED_BYTES: u64 = 8;
 const CONSTANT_BYTES: u64 = 8;
 /// Words of the scheduler's state of a channel.
@@ -24,7 +26,7 @@ const FAULT: u64 = 48;
 const FINISHED: u64 = 192;
 
 /// Where `Run` has what a run leaves behind.
-const RUN_FAULT: u64 = 48;
+const RUN_FAULT: u64 = 64;
 
 /// Places of the ring besides those that workers wait at and those that are filled ahead.
 const SPARE_PLACES: u32 = 128;
@@ -91,9 +93,9 @@ impl Image {
         let feeds = Feeds::new(plan, &order(plan)).all.len() as u64;
         let constants: usize = graph.kernels.iter().map(|kernel| kernel.constants.len()).sum();
         let cells = plan.cells.len() as u64;
-        let bytes =
-            cells * (CELL_BYTES + 4 * STATE_WORDS) + feeds * FEED_BYTES + constants as u64 * CONSTANT_BYTES;
-        bytes as u32
+        let descriptors = u64::from(descriptors(graph, plan)) * CHANNEL_BYTES;
+        let cells = cells * (CELL_BYTES + 4 * STATE_WORDS);
+        (descriptors + cells + feeds * FEED_BYTES + constants as u64 * CONSTANT_BYTES) as u32
     }
 
     /// Writes a graph with its initial elements, and a ring for so many workers.
@@ -108,13 +110,14 @@ impl Image {
         let order = order(plan);
         let feeds = Feeds::new(plan, &order);
         let constants: usize = graph.kernels.iter().map(|kernel| kernel.constants.len()).sum();
-        let places = (workers + workers / 2 + SPARE_PLACES).next_power_of_two();
+        let places = (2 * workers + SPARE_PLACES).next_power_of_two();
         let channels = Placement::new(graph, plan, 0).bytes.next_multiple_of(64);
         let cells = channels + RUN_BYTES;
         let feeds_at = cells + order.len() as u64 * CELL_BYTES;
         let constants_at = feeds_at + feeds.all.len() as u64 * FEED_BYTES;
         let ring = (constants_at + constants as u64 * CONSTANT_BYTES).next_multiple_of(64);
         let bytes = ring + 8 * u64::from(places);
+        let descriptors = descriptors(graph, plan);
         let available = gpu.chip().map_or(u64::MAX, |chip| chip.memory.global_bytes);
         if bytes > available {
             return Err(FlowError::TooLarge { graph: graph.name.clone(), bytes, available });
@@ -130,17 +133,17 @@ impl Image {
             // The host's own elements were counted here as entries.
             image.store64(descriptor + FINISHED, 0);
         }
-        let parts = [base + cells, base + feeds_at, base + constants_at, base + ring];
+        let parts = [base + cells, base + feeds_at, base + constants_at, base + ring, base];
         parts.into_iter().enumerate().for_each(|(at, address)| image.store64(run + 8 * at as u64, address));
-        let counts = [order.len() as u32, feeds.all.len() as u32, constants as u32, places - 1];
-        counts.into_iter().enumerate().for_each(|(at, count)| image.store(run + 32 + 4 * at as u64, count));
+        let counts = [order.len() as u32, feeds.all.len() as u32, constants as u32, descriptors, places - 1];
+        counts.into_iter().enumerate().for_each(|(at, count)| image.store(run + 40 + 4 * at as u64, count));
         let mut first_constant = Vec::new();
         let mut next_constant = 0;
         for kernel in &graph.kernels {
             first_constant.push(next_constant);
             for constant in &kernel.constants {
                 let value = match *constant {
-                    Constant::Channel(node) => placement.channels[plan.first[node.0]].descriptor,
+                    Constant::Channel(node) => number(base, placement.channels[plan.first[node.0]].descriptor).into(),
                     Constant::Word(word) => word.into(),
                     Constant::Address(address) => address,
                 };
@@ -155,6 +158,7 @@ impl Image {
             let kernel = planned.kernel;
             let [feeds, feeds_end, feeders, feeders_end] = feeds.ranges[at];
             let words = [
+                number(base, channel.descriptor),
                 channel.shape.width,
                 numbers[kernel],
                 planned.level,
@@ -176,6 +180,14 @@ impl Image {
             memory.write_range(gpu, ((address - base) / 4) as usize, &words)?;
         }
         Ok(Image { placement, initial, order, run, _memory: memory })
+    }
+
+    /// The address of the descriptor that a fault names, 0 if it names none.
+    pub(super) fn faulty(&self, fault: u64) -> u64 {
+        match fault.checked_sub(1) {
+            Some(number) => self.placement.channels[0].descriptor + number * DESCRIPTOR_BYTES,
+            None => 0,
+        }
     }
 
     /// The address of `Run`, the kernels' first parameter.
@@ -211,6 +223,16 @@ impl Image {
         let channels = self.placement.channels.iter();
         Ok(channels.map(|channel| word(channel.tail())).collect())
     }
+}
+
+/// How many descriptors a graph has: of its channels, and one behind each stack.
+fn descriptors(graph: &Graph, plan: &Plan) -> u32 {
+    (plan.cells.len() + graph.stacks.len()) as u32
+}
+
+/// The number of a descriptor among all of them.
+fn number(base: u64, descriptor: u64) -> u32 {
+    ((descriptor - base) / DESCRIPTOR_BYTES) as u32
 }
 
 fn order(plan: &Plan) -> Vec<usize> {

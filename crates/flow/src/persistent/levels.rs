@@ -31,6 +31,7 @@ impl Side {
 pub(super) fn run(execution: GpuExecution<'_>, prepare: &dyn Fn(Launch) -> Launch) -> Result<GpuRun> {
     let image = Image::new(&execution.graph, &execution.plan, execution.gpu, &execution.module, 0)?;
     let kernel = execution.module.kernel("flow_batch")?;
+    let shared_bytes = Image::shared_bytes(&execution.graph, &execution.plan);
     let mut sides = vec![Side::default(); execution.plan.cells.len()];
     let mut run = GpuRun { launches: Vec::new(), elements: 0, chunks: 0, rounds: 0, seconds: 0.0 };
     let begun = Instant::now();
@@ -50,7 +51,7 @@ pub(super) fn run(execution: GpuExecution<'_>, prepare: &dyn Fn(Launch) -> Launc
             return Err(execution.stuck(&image)?);
         };
         let number = image.order.iter().position(|&at| at == cell).unwrap_or(0);
-        let launch = Launch::grid(count.div_ceil(THREADS)).block(THREADS);
+        let launch = Launch::grid(count.div_ceil(THREADS)).block(THREADS).shared_bytes(shared_bytes);
         // Repeated, a batch would process its elements again.
         let launch = Launch { repeat: 0, ..limited(prepare(launch)) };
         let first = sides[cell].next;

@@ -144,8 +144,9 @@ impl GpuExecution<'_> {
         audit(&self.graph, &self.plan, &image.initial, &lives)
     }
 
-    /// Why a kernel found no room in the channel at this address (0: the scheduler found it overfull).
-    fn no_room(&self, image: &Image, address: u64) -> Result<FlowError> {
+    /// Why a kernel found no room in the channel that a fault names (0: the scheduler found it overfull).
+    fn no_room(&self, image: &Image, fault: u64) -> Result<FlowError> {
+        let address = image.faulty(fault);
         let graph = self.graph.name.clone();
         let names = &self.plan.names;
         if let Some(stack) = image.placement.ends.iter().position(|&end| end == address) {
