@@ -26,7 +26,7 @@ for source in ${*:-*.cu sync/*.cu free/*.cu flow/*.cu}; do
     if grep -q '^FLOW_MAIN' "$source"; then gpu=${name%/*}/gpu/${name##*/}; fi
     for form in "$name" $gpu; do
     define=
-    if [ "$form" = "$gpu" ]; then define=-DFLOW_GPU; fi
+    if [ "$form" = "$gpu" ]; then define=-DFLOW_GPU arch=sm_80 ptx=70; fi
     {
         echo "// Compiler: clang $version -O2${flags:+ $flags}${define:+ $define}"
         echo "// Target:   $arch, PTX ISA ${ptx%?}.${ptx#?}"

@@ -62,7 +62,15 @@ struct Work {
     unsigned unused;
 };
 
+#ifdef FLOW_GPU
+WL_FN unsigned now(const unsigned* word) {
+    unsigned value;
+    asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+}
+#else
 WL_FN unsigned now(const unsigned* word) { return *(const volatile unsigned*)word; }
+#endif
 
 // Elements.
 

@@ -61,7 +61,17 @@ WL_FN u64 chunk_of(unsigned cell, unsigned first, unsigned count) {
 // Acquire and release. Nothing here needs sequential consistency: every word has one writer at a time, or is added to.
 WL_FN void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
-WL_FN u64 now(const u64* word) { return *(const volatile u64*)word; }
+WL_FN u64 now(const u64* word) {
+    u64 value;
+    asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+}
+WL_FN void set(unsigned* word, unsigned value) {
+    asm volatile("st.relaxed.gpu.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+WL_FN void set(u64* word, u64 value) {
+    asm volatile("st.relaxed.gpu.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
 
 // Lanes of a warp that execute together. Taken once and then used, because lanes may part anywhere on this GPU.
 
@@ -130,7 +140,7 @@ WL_FN void publish() {
         const Channel* channel = (Channel*)flow_shared + (unsigned)pending;
         const unsigned first = pending >> 32, count = pending_elements[i][threadIdx.x];
         for (unsigned at = first; at != first + count; at++)
-            *(volatile unsigned*)entry_of(channel, at) = (at & (channel->width - 1)) << 1 | entry_turn(channel, at);
+            set(entry_of(channel, at), (at & (channel->width - 1)) << 1 | entry_turn(channel, at));
     }
     pending_count[threadIdx.x] = 0;
 }
@@ -146,7 +156,7 @@ template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned coun
     unsigned all, base = 0;
     const unsigned offset = prefix_sum(lanes, count, all);
     if (!width) {
-        *(volatile u64*)channel->fault = channel->number + 1;
+        set(channel->fault, channel->number + 1);
         return;
     }
     Counters* counters = channel->counters;
@@ -155,7 +165,7 @@ template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned coun
     base = __shfl_sync(lanes, base, leader);
     for (unsigned looks = 0; base + all - head > width; looks++, head = now(&counters->head)) {
         if (looks < LOOKS_FOR_ROOM) continue;
-        *(volatile u64*)channel->fault = channel->number + 1;
+        set(channel->fault, channel->number + 1);
         return;
     }
     fill(base + offset);
@@ -228,7 +238,7 @@ template <auto... KERNELS> WL_FN void run_chunk(const Cell& cell, const u64* con
     __syncwarp();
     const unsigned at = first + lane_of();
     // What the element's words were needed for has happened, so nobody reads them any more.
-    if (lane_of() < count) *(volatile unsigned*)entry_of(channel, at) = entry_turn(channel, at) | DONE;
+    if (lane_of() < count) set(entry_of(channel, at), entry_turn(channel, at) | DONE);
     __syncwarp();
     // After the barrier, so that the fence covers what all lanes have written.
     fence();
@@ -244,7 +254,7 @@ struct Shared {
     Feed* feeds;
     u64* constants;
     unsigned *next, *head, *tail;  // positions: handed out, freed, reserved
-    unsigned *busy, *room;         // elements in flight, and free ones that are promised to nobody
+    unsigned* busy;                // elements in flight
 };
 
 // The host computes the same size.
@@ -259,7 +269,6 @@ WL_FN Shared shared_of(const Run* run) {
     s.head = s.next + n;
     s.tail = s.head + n;
     s.busy = s.tail + n;
-    s.room = s.busy + n;
     pending_count[threadIdx.x] = 0;
     for (unsigned i = threadIdx.x; i < run->descriptor_count; i += blockDim.x) {
         s.channels[i] = *(const Channel*)&run->descriptors[i];
@@ -287,7 +296,7 @@ template <auto... KERNELS> WL_FN void work_on(Run* run, const Shared& s) {
         if (chunk == STOP) return;
         // Before the place is emptied, because it would wait for that.
         fence();
-        if (lane_of() == 0) *(volatile u64*)place = 0;
+        if (lane_of() == 0) set(place, 0);
         run_chunk<KERNELS...>(s.cells[chunk >> 8 & 0xffffff], s.constants, chunk >> 32, chunk & 0xff);
     }
 }
@@ -297,42 +306,69 @@ struct Look {
     unsigned ended;    // chunks, in all
     int deepest;       // depth of the deepest elements that are not done, or -1
     bool in_flight;    // some are handed out and not done
-    bool no_room;      // a kernel put more than the graph declares
+    bool no_room;      // a kernel has put more than the graph declares
 };
 
 WL_FN int largest(int value) {
-    for (unsigned step = LANES / 2; step; step /= 2) value = max(value, (int)__shfl_xor_sync(~0u, value, step));
-    return value;
+    int all;
+    asm volatile("redux.sync.max.s32 %0, %1, -1;" : "=r"(all) : "r"(value));
+    return all;
+}
+WL_FN unsigned least(unsigned value) {
+    unsigned all;
+    asm volatile("redux.sync.min.u32 %0, %1, -1;" : "=r"(all) : "r"(value));
+    return all;
 }
 WL_FN unsigned total(unsigned value) {
-    for (unsigned step = LANES / 2; step; step /= 2) value += __shfl_xor_sync(~0u, value, step);
-    return value;
+    unsigned all;
+    asm volatile("redux.sync.add.u32 %0, %1, -1;" : "=r"(all) : "r"(value));
+    return all;
 }
-
-// Frees done elements of a channel whose other elements are still in flight: all that are done before the first that is
-// not. Eight entries per lane are enough for a scheduler that comes by again.
-WL_FN void free_done(const Shared& s, unsigned cell) {
-    const Channel* channel = s.channels + s.cells[cell].channel;
-    unsigned head = s.head[cell];
-    for (unsigned i = 0; i < 8; i++) {
-        const unsigned at = head + lane_of(), entry = now(entry_of(channel, at));
-        const bool done = (int)(s.next[cell] - at) > 0 && (entry & DONE) && (entry & 1) == entry_turn(channel, at);
-        const unsigned missing = __ballot_sync(~0u, !done);
-        head += missing ? __ffs(missing) - 1 : LANES;
-        if (missing) break;
-    }
-    __syncwarp();
-    if (lane_of() == 0 && head != s.head[cell]) {
-        s.head[cell] = head;
-        *(volatile unsigned*)&s.cells[cell].counters->head = head;
-    }
-    __syncwarp();
+WL_FN unsigned any_of(unsigned flags) {
+    unsigned all;
+    asm volatile("redux.sync.or.b32 %0, %1, -1;" : "=r"(all) : "r"(flags));
+    return all;
 }
 
 // Channels that a lane reads at once: their values arrive together.
 constexpr unsigned AT_ONCE = 4;
 
-WL_FN Look look(const Run* run, const Shared& s) {
+// Frees done elements of a channel whose other elements are still in flight: all that are done before the first that is
+// not. A lane looks at four entries together, and at several such blocks. Returns whether there may be more.
+WL_FN bool free_done(const Shared& s, unsigned cell) {
+    const Channel* channel = s.channels + s.cells[cell].channel;
+    const unsigned head = s.head[cell], next = s.next[cell], first = head & -4u;
+    const unsigned all = first + 2 * AT_ONCE * LANES * 4;
+    unsigned done[2 * AT_ONCE], end = all;
+#pragma unroll
+    for (unsigned i = 0; i < 2 * AT_ONCE; i++) {
+        const unsigned at = first + (i * LANES + lane_of()) * 4;
+        const unsigned mark = entry_turn(channel, at) | DONE;
+        unsigned a, b, c, d;
+        asm volatile("ld.relaxed.gpu.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "l"(entry_of(channel, at)) : "memory");
+        done[i] = (a == mark) | (b == mark) << 1 | (c == mark) << 2 | (d == mark) << 3;
+        // Those before the head are free already; those that are not handed out are marked from an earlier pass at most.
+        if (at == first) done[i] |= (1u << (head - first)) - 1;
+    }
+#pragma unroll
+    for (unsigned i = 2 * AT_ONCE; i-- > 0;) {
+        const unsigned missing = __ballot_sync(~0u, done[i] != 15);
+        if (!missing) continue;
+        const unsigned lane = __ffs(missing) - 1, there = __shfl_sync(~0u, done[i], lane);
+        end = first + (i * LANES + lane) * 4 + __ffs(~there) - 1;
+    }
+    if ((int)(end - next) > 0) end = next;
+    __syncwarp();
+    if (lane_of() == 0 && end != head) {
+        s.head[cell] = end;
+        set(&s.cells[cell].counters->head, end);
+    }
+    __syncwarp();
+    return end == all;
+}
+
+WL_FN Look look(Run* run, const Shared& s) {
     const unsigned n = run->cell_count, lane = lane_of();
     unsigned ended = 0;
     // Read `finished` before `tail`: what an element put was reserved before it was done, so channels without elements in
@@ -347,6 +383,7 @@ WL_FN Look look(const Run* run, const Shared& s) {
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++) {
             const unsigned c = block + i * LANES + lane;
+            if (block + i * LANES >= n) break;
             if (c >= n) continue;
             ended += finished[i] >> 32;
             const unsigned next = s.next[c], busy = next - (unsigned)finished[i];
@@ -357,7 +394,6 @@ WL_FN Look look(const Run* run, const Shared& s) {
     fence();
     int deepest = -1;
     bool in_flight = false, overfull = false, crowded = false;
-    const bool fault = now(&run->fault) != 0;
     for (unsigned block = 0; block < n; block += AT_ONCE * LANES) {
         unsigned tail[AT_ONCE];
 #pragma unroll
@@ -368,35 +404,31 @@ WL_FN Look look(const Run* run, const Shared& s) {
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++) {
             const unsigned c = block + i * LANES + lane;
+            if (block + i * LANES >= n) break;
             if (c >= n) continue;
             s.tail[c] = tail[i];
             if (!s.busy[c] && s.head[c] != s.next[c]) {
                 s.head[c] = s.next[c];
-                *(volatile unsigned*)&s.cells[c].counters->head = s.head[c];
+                set(&s.cells[c].counters->head, s.head[c]);
             }
             const unsigned used = tail[i] - s.head[c], busy = s.busy[c], width = s.cells[c].width;
-            overfull |= used > width;
+            if (used > width) {
+                overfull = true;
+                set(&run->fault, s.cells[c].channel + 1);
+            }
             crowded |= busy && used > width / 2;
             in_flight |= busy != 0;
             if (busy || tail[i] != s.next[c]) deepest = max(deepest, (int)s.cells[c].depth);
         }
     }
     __syncwarp();
-    if (__any_sync(~0u, crowded)) {
+    if (any_of(crowded)) {
         for (unsigned c = 0; c < n; c++)
-            if (s.busy[c] && s.tail[c] - s.head[c] > s.cells[c].width / 2) free_done(s, c);
+            if (s.busy[c] && s.tail[c] - s.head[c] > s.cells[c].width / 2)
+                while (free_done(s, c)) {}
     }
-    for (unsigned c = lane; c < n; c += LANES) {
-        unsigned promised = 0;
-        for (unsigned i = s.cells[c].feeders; i < s.cells[c].feeders_end; i++)
-            promised += s.busy[s.feeds[i].cell] * s.feeds[i].most;
-        const unsigned used = s.tail[c] - s.head[c], width = s.cells[c].width;
-        // What elements in flight have put already counts twice until they are done.
-        s.room[c] = used + promised < width ? width - used - promised : 0;
-    }
-    __syncwarp();
-    const unsigned flags = in_flight | overfull << 1 | fault << 1;
-    return Look{total(ended), largest(deepest), __any_sync(~0u, flags & 1) != 0, __any_sync(~0u, flags & 2) != 0};
+    const unsigned flags = any_of(in_flight | overfull << 1);
+    return Look{total(ended), largest(deepest), (flags & 1) != 0, (flags & 2) != 0};
 }
 
 // Whether elements of a channel may be handed out: after a sync, once everything deeper has ended. A kernel that puts
@@ -410,16 +442,27 @@ WL_FN bool may_start(const Shared& s, unsigned cell, int deepest) {
     return !fed && deepest <= (int)c.depth;
 }
 
+// Elements of a channel that are free and promised to nobody.
+WL_FN unsigned room_in(const Shared& s, unsigned cell) {
+    const Cell& c = s.cells[cell];
+    // What elements in flight have put already counts twice until they are done.
+    unsigned used = s.tail[cell] - s.head[cell];
+    for (unsigned i = c.feeders; i < c.feeders_end; i++) used += s.busy[s.feeds[i].cell] * s.feeds[i].most;
+    return used < c.width ? c.width - used : 0;
+}
+
 // Hands out chunks of a channel. `places`: empty places of the ring; `idle`: workers without a chunk. Full chunks may wait
 // for workers; others are handed out only to idle ones, because more elements may come meanwhile.
 WL_FN unsigned hand_out(Run* run, const Shared& s, unsigned cell, unsigned pushed, unsigned places, int idle) {
     const Cell& c = s.cells[cell];
     const unsigned first = s.next[cell];
     unsigned count = s.tail[cell] - first;
-    for (unsigned i = c.feeds; i < c.feeds_end; i++) {
-        const unsigned room = s.room[s.feeds[i].cell], most = s.feeds[i].most;
-        if ((u64)count * most > room) count = room / most;
+    unsigned admitted = count;
+    for (unsigned i = c.feeds + lane_of(); i < c.feeds_end; i += LANES) {
+        const unsigned room = room_in(s, s.feeds[i].cell), most = s.feeds[i].most;
+        if ((u64)admitted * most > room) admitted = room / most;
     }
+    count = least(admitted);
     unsigned chunks = count / LANES;
     if (chunks * LANES < count && (int)chunks < idle) chunks++;
     chunks = min(chunks, places);
@@ -427,12 +470,11 @@ WL_FN unsigned hand_out(Run* run, const Shared& s, unsigned cell, unsigned pushe
     __syncwarp();
     for (unsigned i = lane_of(); i < chunks; i += LANES) {
         u64* place = run->ring + (pushed + i & run->ring_mask);
-        *(volatile u64*)place = chunk_of(cell, first + i * LANES, min(LANES, count - i * LANES));
+        set(place, chunk_of(cell, first + i * LANES, min(LANES, count - i * LANES)));
     }
     if (lane_of() == 0 && chunks) {
         s.next[cell] = first + count;
         s.busy[cell] += count;
-        for (unsigned i = c.feeds; i < c.feeds_end; i++) s.room[s.feeds[i].cell] -= count * s.feeds[i].most;
     }
     __syncwarp();
     return chunks;
@@ -487,12 +529,12 @@ WL_FN void schedule(Run* run, const Shared& s, unsigned workers) {
         }
         rounds++;
         if (seen.no_room) status = NO_ROOM;
-        else if (seen.deepest < 0) status = FINISHED;
+        else if (seen.deepest < 0) status = now(&run->fault) ? NO_ROOM : FINISHED;
         else if (pushed == before && !seen.in_flight) status = STUCK;
     }
     // Chunks in flight end; then every worker waits at an empty place, and there are more places than workers.
     while (look(run, s).in_flight) {}
-    for (unsigned i = lane; i <= run->ring_mask; i += LANES) *(volatile u64*)(run->ring + i) = STOP;
+    for (unsigned i = lane; i <= run->ring_mask; i += LANES) set(run->ring + i, STOP);
     for (unsigned c = lane; c < n; c += LANES) {
         elements += s.next[c];
         // For the host's audit: everything that was reserved was made ready.

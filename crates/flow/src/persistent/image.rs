@@ -19,7 +19,7 @@ const CHANNEL_BYTES: u64 = 64;
 const FEED_BYTES: u64 = 8;
 const CONSTANT_BYTES: u64 = 8;
 /// Words of the scheduler's state of a channel.
-const STATE_WORDS: u64 = 5;
+const STATE_WORDS: u64 = 4;
 
 /// Where `Channel` has the address for faults, and the count of finished chunks and elements.
 const FAULT: u64 = 48;

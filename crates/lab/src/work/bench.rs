@@ -93,7 +93,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Runs a graph on a GPU without an aggregator. `ctas`: of the persistent kernel, 0 for as many as fit.
+    /// Runs a graph on a GPU without an aggregator. `ctas`: of the persistent kernel, 0 for one per SM.
     pub(crate) fn flow_on_gpu(
         &mut self,
         graph: &Graph,

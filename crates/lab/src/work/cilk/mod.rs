@@ -43,7 +43,7 @@ const SCHEDULE: Param = Param::word(
     &["persistent", "levels"],
 );
 const CTAS: Param =
-    Param::new("ctas", "with on=cuda: CTAs of the persistent kernel, 0 for as many as fit", 0).range(0, 1 << 16);
+    Param::new("ctas", "with on=cuda: CTAs of the persistent kernel, 0 for one per SM", 0).range(0, 1 << 16);
 
 /// The width of a channel. The default is the paper's.
 const fn width(default: i64) -> Param {
