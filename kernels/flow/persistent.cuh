@@ -109,7 +109,8 @@ WL_FN unsigned prefix_sum(unsigned lanes, unsigned count, unsigned& all) {
 
 WL_FN bool has_work(const Work& work) { return lane_of() < work.count; }
 
-// The position of this lane's element, once its producer has written it.
+// The position of this lane's element, once its producer has written it. That one has found room: nothing is handed out
+// after the scheduler has seen more reserved elements than a channel holds.
 WL_FN unsigned deq(const Work& work) {
     const unsigned at = work.first + lane_of();
     const unsigned* entry = entry_of(work.source, at);
@@ -117,8 +118,6 @@ WL_FN unsigned deq(const Work& work) {
         unsigned value;
         asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(entry) : "memory");
         if ((value & 1) == entry_turn(work.source, at)) return at;
-        // Only a kernel that puts more than it declares leaves an element unwritten.
-        if (now(work.source->fault)) asm volatile("trap;");
         asm volatile("nanosleep.u32 100;");
     }
 }
@@ -145,6 +144,13 @@ WL_FN void publish() {
     pending_count[threadIdx.x] = 0;
 }
 
+// clang would not inline what is called from both entries, and calls cost registers.
+#ifdef __clang__
+#define FLOW_INLINE [[clang::always_inline]]
+#else
+#define FLOW_INLINE
+#endif
+
 // How often a kernel that finds no room looks again. The scheduler has seen room, and its own store is on the way.
 constexpr unsigned LOOKS_FOR_ROOM = 10000;
 
@@ -168,7 +174,7 @@ template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned coun
         set(channel->fault, channel->number + 1);
         return;
     }
-    fill(base + offset);
+    FLOW_INLINE fill(base + offset);
     if (pending_count[threadIdx.x] == MOST_PENDING) {
         fence();
         publish();
@@ -176,7 +182,7 @@ template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned coun
     const unsigned pending = pending_count[threadIdx.x]++;
     pending_at[pending][threadIdx.x] = (u64)(base + offset) << 32 | channel->number;
     pending_elements[pending][threadIdx.x] = count;
-    then(base + offset);
+    FLOW_INLINE then(base + offset);
 }
 template <class Fill> WL_FN void put(Channel* channel, unsigned count, Fill fill) {
     put(channel, count, fill, [](unsigned) {});
@@ -506,6 +512,10 @@ WL_FN void schedule(Run* run, const Shared& s, unsigned workers) {
     const unsigned most_waiting = workers / 2 + 1;
     while (status == RUNNING) {
         const Look seen = look(run, s);
+        if (seen.no_room) {
+            status = NO_ROOM;
+            break;
+        }
         const unsigned waiting = pushed - seen.ended;
         const unsigned wanted = waiting < workers + most_waiting ? workers + most_waiting - waiting : 0;
         unsigned places = wanted;
@@ -528,8 +538,7 @@ WL_FN void schedule(Run* run, const Shared& s, unsigned workers) {
             }
         }
         rounds++;
-        if (seen.no_room) status = NO_ROOM;
-        else if (seen.deepest < 0) status = now(&run->fault) ? NO_ROOM : FINISHED;
+        if (seen.deepest < 0) status = now(&run->fault) ? NO_ROOM : FINISHED;
         else if (pushed == before && !seen.in_flight) status = STUCK;
     }
     // Chunks in flight end; then every worker waits at an empty place, and there are more places than workers.
@@ -565,15 +574,19 @@ template <auto... KERNELS> WL_FN void run_batch(Run* run, unsigned cell, unsigne
     run_chunk<KERNELS...>(s.cells[cell], s.constants, first + start, min(LANES, count - start));
 }
 
-// The entries, and what the host must know of the kernels: their names, and how many arguments each takes after `Work`.
+// Tells the host the kernels' names, and how many arguments each takes after `Work`.
+template <auto... KERNELS> WL_FN void describe(const char* text, char* names, unsigned room, unsigned* arguments) {
+    for (unsigned i = 0; i < room && text[i]; i++) names[i] = text[i];
+    unsigned number = 0;
+    ((arguments[number++] = Call<KERNELS>::ARGUMENTS), ...);
+}
+
 #define FLOW_MAIN(...)                                                                                               \
-    extern "C" __device__ char flow_names[] = #__VA_ARGS__;                                                          \
-    template <auto... KERNELS> struct FlowArguments {                                                                \
-        unsigned counts[sizeof...(KERNELS)] = {Call<KERNELS>::ARGUMENTS...};                                         \
-    };                                                                                                               \
-    extern "C" __device__ FlowArguments<__VA_ARGS__> flow_arguments = FlowArguments<__VA_ARGS__>();                  \
-    extern "C" __global__ void __launch_bounds__(256) flow_persistent(Run* run) { run_all<__VA_ARGS__>(run); }       \
-    extern "C" __global__ void __launch_bounds__(256) flow_batch(Run* run, unsigned cell, unsigned first,            \
-                                                                  unsigned count) {                                  \
+    extern "C" __global__ void flow_kernels(char* names, unsigned room, unsigned* arguments) {                       \
+        describe<__VA_ARGS__>(#__VA_ARGS__, names, room, arguments);                                                 \
+    }                                                                                                                \
+    extern "C" __global__ void __launch_bounds__(256, 1) flow_persistent(Run* run) { run_all<__VA_ARGS__>(run); }    \
+    extern "C" __global__ void __launch_bounds__(256, 1) flow_batch(Run* run, unsigned cell, unsigned first,         \
+                                                                     unsigned count) {                               \
         run_batch<__VA_ARGS__>(run, cell, first, count);                                                             \
     }

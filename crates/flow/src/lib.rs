@@ -2,7 +2,8 @@
 //!
 //! A [`Graph`] connects kernels by channels. On a chip with an aggregator it runs under firmware that starts a
 //! wavefront wherever enough elements are ready ([`Graph::execute`]). The same graph also runs on the threads
-//! of the host ([`Graph::run_on_host`]). [`cilk::Cilk`] builds graphs from spawn and sync.
+//! of the host ([`Graph::run_on_host`]), and in a persistent kernel on GPUs without an aggregator
+//! ([`Graph::execute_on_gpu`]). [`cilk::Cilk`] builds graphs from spawn and sync.
 //!
 //! Device kernels include `kernels/flow/channel.cuh`, which defines the same channels as [`Channel`] does here.
 //! On the host, channels are lock-free for any number of threads.

@@ -159,5 +159,5 @@ fn kernels_and_constants_must_match() {
     let module = gpu.load_ptx(warploom_kernels::text!("vecadd.ptx")).unwrap();
     let message =
         graph("relay", 2).execute_on_gpu(&mut gpu, &module).unwrap().wait(&|launch| launch).unwrap_err().to_string();
-    assert!(message.contains("flow_persistent"), "{message}");
+    assert!(message.contains("end its source with FLOW_MAIN"), "{message}");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-use warploom::{Buffer, Device, Module};
+use warploom::{Buffer, Device, Launch, Module, args};
 
 use super::no_program;
 use crate::channel::DESCRIPTOR_BYTES;
@@ -10,6 +10,9 @@ use crate::device::{PIECE_WORDS, Placement};
 use crate::error::{FlowError, Result};
 use crate::graph::{Constant, Graph, Plan};
 use crate::memory::Arena;
+
+/// Room for the names of a module's kernels. A name takes two characters at least, with its comma.
+const NAMES_BYTES: usize = 1 << 14;
 
 /// Sizes of the structures of `persistent.cuh`.
 const RUN_BYTES: u64 = 192;
@@ -242,24 +245,21 @@ fn order(plan: &Plan) -> Vec<usize> {
 }
 
 /// The number of each of the graph's kernels in the module's list.
-fn numbers(graph: &Graph, gpu: &Device, module: &Module) -> Result<Vec<u32>> {
-    let read = |name: &str| match module.global(name) {
-        Some((address, bytes)) => Ok(gpu.read_bytes(address, bytes as usize)?),
-        None => Err(no_program(&graph.name)),
-    };
-    let names = read("flow_names")?;
+fn numbers(graph: &Graph, gpu: &mut Device, module: &Module) -> Result<Vec<u32>> {
+    let describe = module.kernel("flow_kernels").map_err(|_| no_program(&graph.name))?;
+    let (names, counts) = (gpu.zeros::<u8>(NAMES_BYTES)?, gpu.zeros::<u32>(NAMES_BYTES / 2)?);
+    gpu.launch(&describe, Launch::grid(1).block(1), args![&names, NAMES_BYTES as u32, &counts])?;
+    let (names, counts) = (names.read(gpu)?, counts.read(gpu)?);
     let names = String::from_utf8_lossy(&names);
-    let names: Vec<&str> = names.trim_end_matches('\0').split(", ").collect();
-    let counts = read("flow_arguments")?;
+    let names: Vec<&str> = names.trim_end_matches('\0').split(',').map(str::trim).collect();
     let number = |kernel: &crate::graph::Kernel| {
         let Some(number) = names.iter().position(|name| *name == kernel.name) else {
             let (kernel, listed) = (kernel.name.clone(), names.join(", "));
             return Err(FlowError::NotListed { kernel, listed });
         };
-        let expected = counts.get(4 * number).copied().unwrap_or(0).into();
-        if kernel.constants.len() != expected {
-            let (kernel, given) = (kernel.name.clone(), kernel.constants.len());
-            return Err(FlowError::WrongConstants { kernel, given, expected });
+        let (given, expected) = (kernel.constants.len(), counts[number] as usize);
+        if given != expected {
+            return Err(FlowError::WrongConstants { kernel: kernel.name.clone(), given, expected });
         }
         Ok(number as u32)
     };

@@ -102,7 +102,7 @@ impl GpuExecution<'_> {
     }
 
     fn run_persistent(self, prepare: &dyn Fn(Launch) -> Launch) -> Result<GpuRun> {
-        let kernel = self.module.kernel("flow_persistent")?;
+        let kernel = self.module.kernel("flow_persistent").map_err(|_| no_program(&self.graph.name))?;
         let shared_bytes = Image::shared_bytes(&self.graph, &self.plan);
         let one = Launch::grid(1).block(THREADS).shared_bytes(shared_bytes);
         let fit = self.gpu.occupancy(&kernel, &one)?.ctas_per_sm;
