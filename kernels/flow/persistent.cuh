@@ -112,12 +112,13 @@ WL_FN bool has_work(const Work& work) { return lane_of() < work.count; }
 // The position of this lane's element, once its producer has written it. That one has found room: nothing is handed out
 // after the scheduler has seen more reserved elements than a channel holds.
 WL_FN unsigned deq(const Work& work) {
-    const unsigned at = work.first + lane_of();
+    const unsigned at = work.first + lane_of(), lanes = together();
     const unsigned* entry = entry_of(work.source, at);
     for (;;) {
         unsigned value;
         asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(entry) : "memory");
-        if ((value & 1) == entry_turn(work.source, at)) return at;
+        // All together: lanes that leave a loop one by one may stay apart.
+        if (__all_sync(lanes, (value & 1) == entry_turn(work.source, at))) return at;
         asm volatile("nanosleep.u32 100;");
     }
 }
@@ -145,7 +146,7 @@ WL_FN void publish() {
 }
 
 // clang would not inline what is called from both entries, and calls cost registers.
-#ifdef __clang__
+#if __clang_major__ >= 15
 #define FLOW_INLINE [[clang::always_inline]]
 #else
 #define FLOW_INLINE
@@ -165,15 +166,21 @@ template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned coun
         set(channel->fault, channel->number + 1);
         return;
     }
-    Counters* counters = channel->counters;
-    unsigned head = now(&counters->head);
-    if (lane_of() == leader) base = atomicAdd(&counters->tail, all);
-    base = __shfl_sync(lanes, base, leader);
-    for (unsigned looks = 0; base + all - head > width; looks++, head = now(&counters->head)) {
-        if (looks < LOOKS_FOR_ROOM) continue;
+    bool fits = false;
+    if (lane_of() == leader) {
+        Counters* counters = channel->counters;
+        // Asked for together, because both take long.
+        unsigned head = now(&counters->head);
+        base = atomicAdd(&counters->tail, all);
+        fits = base + all - head <= width;
+        for (unsigned looks = 0; !fits && looks < LOOKS_FOR_ROOM; looks++)
+            fits = base + all - now(&counters->head) <= width;
+    }
+    if (!__any_sync(lanes, fits)) {
         set(channel->fault, channel->number + 1);
         return;
     }
+    base = __shfl_sync(lanes, base, leader);
     FLOW_INLINE fill(base + offset);
     if (pending_count[threadIdx.x] == MOST_PENDING) {
         fence();
@@ -182,6 +189,7 @@ template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned coun
     const unsigned pending = pending_count[threadIdx.x]++;
     pending_at[pending][threadIdx.x] = (u64)(base + offset) << 32 | channel->number;
     pending_elements[pending][threadIdx.x] = count;
+    __syncwarp(lanes);
     FLOW_INLINE then(base + offset);
 }
 template <class Fill> WL_FN void put(Channel* channel, unsigned count, Fill fill) {
@@ -340,12 +348,12 @@ WL_FN unsigned any_of(unsigned flags) {
 constexpr unsigned AT_ONCE = 4;
 
 // Frees done elements of a channel whose other elements are still in flight: all that are done before the first that is
-// not. A lane looks at four entries together, and at several such blocks. Returns whether there may be more.
-WL_FN bool free_done(const Shared& s, unsigned cell) {
+// not. A lane looks at four entries together, and at several such blocks. More wait for the next look: on an H200, to go
+// on until the first that is not done doubled the time of programs that need no more room.
+WL_FN void free_done(const Shared& s, unsigned cell) {
     const Channel* channel = s.channels + s.cells[cell].channel;
     const unsigned head = s.head[cell], next = s.next[cell], first = head & -4u;
-    const unsigned all = first + 2 * AT_ONCE * LANES * 4;
-    unsigned done[2 * AT_ONCE], end = all;
+    unsigned done[2 * AT_ONCE], end = first + 2 * AT_ONCE * LANES * 4;
 #pragma unroll
     for (unsigned i = 0; i < 2 * AT_ONCE; i++) {
         const unsigned at = first + (i * LANES + lane_of()) * 4;
@@ -371,7 +379,6 @@ WL_FN bool free_done(const Shared& s, unsigned cell) {
         set(&s.cells[cell].counters->head, end);
     }
     __syncwarp();
-    return end == all;
 }
 
 WL_FN Look look(Run* run, const Shared& s) {
@@ -430,8 +437,7 @@ WL_FN Look look(Run* run, const Shared& s) {
     __syncwarp();
     if (any_of(crowded)) {
         for (unsigned c = 0; c < n; c++)
-            if (s.busy[c] && s.tail[c] - s.head[c] > s.cells[c].width / 2)
-                while (free_done(s, c)) {}
+            if (s.busy[c] && s.tail[c] - s.head[c] > s.cells[c].width / 2) free_done(s, c);
     }
     const unsigned flags = any_of(in_flight | overfull << 1);
     return Look{total(ended), largest(deepest), (flags & 1) != 0, (flags & 2) != 0};

@@ -51,7 +51,7 @@ pub(crate) fn cilk(options: &CilkOptions) -> Result<Exit, Failure> {
     write(&kernels, program.cuda())?;
     let mut compile = options.cuda.compile();
     if !place.has_aggregator() {
-        compile.flags.push("-DFLOW_GPU".to_string());
+        compile.flags.extend(["-DFLOW_GPU".to_string(), "-std=c++17".to_string()]);
         compile.arch.get_or_insert_with(|| PERSISTENT_ARCH.to_string());
     }
     let file = KernelFile::read(&kernels, &compile)?;
