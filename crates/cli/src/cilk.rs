@@ -175,7 +175,11 @@ fn started(report: Report) -> String {
 fn handed_out(run: &GpuRun) -> String {
     let time = run.launches.iter().filter_map(|report| report.gpu_s).sum::<f64>();
     let cycles: u64 = run.launches.iter().map(|report| report.cycles).sum();
-    let time = if time > 0.0 { format!("GPU time   {}", seconds(time)) } else { format!("cycles     {}", grouped(cycles)) };
+    let time = if time > 0.0 {
+        format!("GPU time   {}", seconds(time))
+    } else {
+        format!("cycles     {}", grouped(cycles))
+    };
     let (chunks, elements, rounds) = (grouped(run.chunks), grouped(run.elements), grouped(run.rounds));
     format!("{time}\nwarps      {chunks} for {elements} tasks; the scheduler looked {rounds} times\n")
 }

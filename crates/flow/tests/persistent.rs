@@ -42,7 +42,8 @@ fn relay(case: &Case) -> Result<Vec<u32>, FlowError> {
     let module = gpu.load_ptx(RELAY)?;
     let seen = gpu.zeros::<u32>((case.numbers * case.starts) as usize)?;
     let mut graph = Graph::new("relay");
-    let nodes = [graph.channel::<[u32; 3]>("here", case.width), graph.channel::<[u32; 3]>("there", case.width)];
+    let nodes =
+        [graph.channel::<[u32; 3]>("here", case.width), graph.channel::<[u32; 3]>("there", case.width)];
     for (at, node) in nodes.into_iter().enumerate() {
         let next = nodes[1 - at];
         let kernel = graph.kernel("relay");
@@ -122,7 +123,8 @@ fn too_few_levels_are_named() {
     for schedule in [Schedule::Persistent, Schedule::Levels] {
         let message = fibonacci(5, 2, schedule).unwrap_err().to_string();
         assert!(
-            message.contains("kernel `fib` puts elements behind the last level of channel `fib`, which has 5"),
+            message
+                .contains("kernel `fib` puts elements behind the last level of channel `fib`, which has 5"),
             "{message}"
         );
     }
@@ -154,10 +156,17 @@ fn kernels_and_constants_must_match() {
     let message = refused(graph("other", 2), &module);
     assert_eq!(message, "kernel `other` is not among those of the module's FLOW_MAIN: relay");
     let message = refused(graph("relay", 3), &module);
-    assert_eq!(message, "kernel `relay` takes 2 arguments after `Work`, and the graph gives it 3; see `constants`");
+    assert_eq!(
+        message,
+        "kernel `relay` takes 2 arguments after `Work`, and the graph gives it 3; see `constants`"
+    );
     let mut gpu = h200(1);
     let module = gpu.load_ptx(warploom_kernels::text!("vecadd.ptx")).unwrap();
-    let message =
-        graph("relay", 2).execute_on_gpu(&mut gpu, &module).unwrap().wait(&|launch| launch).unwrap_err().to_string();
+    let message = graph("relay", 2)
+        .execute_on_gpu(&mut gpu, &module)
+        .unwrap()
+        .wait(&|launch| launch)
+        .unwrap_err()
+        .to_string();
     assert!(message.contains("end its source with FLOW_MAIN"), "{message}");
 }

@@ -39,9 +39,8 @@ fn meshes() -> impl Strategy<Value = Mesh> {
                 false => None,
             }
         };
-        let node = |(at, (width, one, other)): (usize, (u32, _, _))| {
-            (64 << width, [edge(at, one), edge(at, other)])
-        };
+        let node =
+            |(at, (width, one, other)): (usize, (u32, _, _))| (64 << width, [edge(at, one), edge(at, other)]);
         let nodes = nodes.into_iter().enumerate().map(node).collect();
         Mesh { levels, nodes, starts: starts.into_iter().map(|(hash, life)| [hash, life]).collect() }
     })
@@ -56,9 +55,12 @@ fn mixed(hash: u32) -> u32 {
 impl Mesh {
     /// Nodes that nothing reaches would be refused, so they get a spark of their own.
     fn starts(&self, at: usize) -> Vec<Spark> {
-        let reached = self.nodes.iter().flat_map(|(_, edges)| edges).flatten().any(|&(to, next, _)| {
-            to == at && (!next || self.levels > 1)
-        });
+        let reached = self
+            .nodes
+            .iter()
+            .flat_map(|(_, edges)| edges)
+            .flatten()
+            .any(|&(to, next, _)| to == at && (!next || self.levels > 1));
         match (at, reached) {
             (0, _) => self.starts.clone(),
             (_, true) => Vec::new(),

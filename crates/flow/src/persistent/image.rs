@@ -131,7 +131,9 @@ impl Image {
         let placement = Placement::new(graph, plan, base);
         let initial = placement.fill(graph, plan, &image);
         let run = base + channels;
-        for descriptor in placement.channels.iter().map(|channel| channel.descriptor).chain(placement.ends.clone()) {
+        for descriptor in
+            placement.channels.iter().map(|channel| channel.descriptor).chain(placement.ends.clone())
+        {
             image.store64(descriptor + FAULT, run + RUN_FAULT);
             // The host's own elements were counted here as entries.
             image.store64(descriptor + FINISHED, 0);
@@ -146,7 +148,9 @@ impl Image {
             first_constant.push(next_constant);
             for constant in &kernel.constants {
                 let value = match *constant {
-                    Constant::Channel(node) => number(base, placement.channels[plan.first[node.0]].descriptor).into(),
+                    Constant::Channel(node) => {
+                        number(base, placement.channels[plan.first[node.0]].descriptor).into()
+                    }
                     Constant::Word(word) => word.into(),
                     Constant::Address(address) => address,
                 };
@@ -201,7 +205,8 @@ impl Image {
     /// What a run left in `Run`.
     pub(super) fn end(&self, gpu: &Device) -> Result<End> {
         let bytes = gpu.read_bytes(self.run + RUN_FAULT, 32)?;
-        let long = |at: usize| bytes[at..at + 8].iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte));
+        let long =
+            |at: usize| bytes[at..at + 8].iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte));
         let (words, chunks, elements) = (long(8), long(16), long(24));
         Ok(End { fault: long(0), status: words as u32, rounds: (words >> 32) as u32, chunks, elements })
     }

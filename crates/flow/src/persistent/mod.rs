@@ -205,7 +205,7 @@ fn limited(mut launch: Launch) -> Launch {
 
 fn no_program(graph: &str) -> FlowError {
     FlowError::Device(Error::Misuse(format!(
-        "the module of graph `{graph}` has no kernels for a GPU without an aggregator: end its source with FLOW_MAIN(…) \
+        "the module of graph `{graph}` has no kernels for a GPU without an aggregator: end its source with FLOW_MAIN \
          and compile it with -DFLOW_GPU"
     )))
 }

@@ -116,7 +116,9 @@ impl<'b, 'a> Target<'b, 'a> {
     /// Allocates words that live as long as the target.
     fn words(&mut self, name: &str, words: &[u32]) -> Result<Words> {
         Ok(match self {
-            Target::Device(bench, _) | Target::Gpu(bench, _) => Words::Device(bench.gpu.buffer_named(name, words)?),
+            Target::Device(bench, _) | Target::Gpu(bench, _) => {
+                Words::Device(bench.gpu.buffer_named(name, words)?)
+            }
             Target::Host(memory) => Words::Host(memory.buffer(words), words.len()),
         })
     }
@@ -137,7 +139,9 @@ impl<'b, 'a> Target<'b, 'a> {
 
     fn read(&self, words: &Words) -> Result<Vec<u32>> {
         match (self, words) {
-            (Target::Device(bench, _) | Target::Gpu(bench, _), Words::Device(buffer)) => buffer.read(bench.gpu),
+            (Target::Device(bench, _) | Target::Gpu(bench, _), Words::Device(buffer)) => {
+                buffer.read(bench.gpu)
+            }
             (Target::Host(memory), &Words::Host(address, count)) => Ok(memory.read(address, count)),
             _ => Ok(Vec::new()),
         }
