@@ -50,7 +50,7 @@ fn an_example_runs_everywhere_with_the_same_result() {
 }
 
 #[test]
-fn levels_are_doubled_until_they_are_enough_in_a_persistent_kernel_too() {
+fn too_few_levels_are_named_in_a_persistent_kernel_too() {
     let arguments = ["fib(8)", "--width", "64", "--chip", "h200", "--set", "sm.count=1", "--levels", "3"];
     let (code, _, stderr) = cilk("cilk_levels", "fib.cilk", &arguments);
     if no_compiler(&stderr) {
