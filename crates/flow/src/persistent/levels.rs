@@ -84,7 +84,7 @@ fn choose(execution: &GpuExecution<'_>, image: &Image, sides: &[Side]) -> Option
     };
     let deepest = (0..cells.len()).filter(|&at| sides[at].waiting() > 0).map(|at| cells[at].depth).max()?;
     let whole = ready(false).find(|&at| admitted(at) == sides[at].waiting());
-    let any = ready(false).filter(|&at| admitted(at) > 0).last();
-    let after = ready(true).filter(|&at| admitted(at) > 0 && cells[at].depth >= deepest).last();
+    let any = ready(false).rfind(|&at| admitted(at) > 0);
+    let after = ready(true).rfind(|&at| admitted(at) > 0 && cells[at].depth >= deepest);
     whole.or(any).or(after).map(|at| (at, admitted(at)))
 }
