@@ -45,7 +45,7 @@ pub(crate) fn cilk(options: &CilkOptions) -> Result<Exit, Failure> {
         .map_err(|error| Failure::from(Error::from(error)))?;
     let place = match options.device {
         DeviceName::Cuda(ordinal) => Place::Gpu(ordinal),
-        DeviceName::Sim => Place::Chip(chip),
+        DeviceName::Sim => Place::Chip(Box::new(chip)),
     };
     let kernels = folder.0.join("program.cu");
     write(&kernels, program.cuda())?;
@@ -76,7 +76,7 @@ const PERSISTENT_ARCH: &str = "sm_80";
 
 /// What a program runs on.
 enum Place {
-    Chip(Chip),
+    Chip(Box<Chip>),
     Gpu(usize),
 }
 
@@ -92,7 +92,7 @@ impl Place {
             Place::Chip(chip) => {
                 let threads = options.threads.map_or(Timing::default().threads, usize::from);
                 let timing = Timing { threads, ..Timing::default() };
-                Ok(Device::sim_with(chip.clone(), SimOptions { timing, ..SimOptions::default() }))
+                Ok(Device::sim_with(Chip::clone(chip), SimOptions { timing, ..SimOptions::default() }))
             }
         }
     }
