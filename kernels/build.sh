@@ -21,12 +21,19 @@ for source in ${*:-*.cu sync/*.cu free/*.cu flow/*.cu}; do
     flags=$(sed -n 's|^// Flags: ||p' "$source")
     set -- $(sed -n 's|^// Target: ||p' "$source") "$default_arch" "$default_ptx"
     arch=$1 ptx=$2
+    # Kernels over channels come in two forms: for a chip with an aggregator, and in one persistent kernel for GPUs.
+    gpu=
+    if grep -q '^FLOW_MAIN' "$source"; then gpu=${name%/*}/gpu/${name##*/}; fi
+    for form in "$name" $gpu; do
+    define=
+    if [ "$form" = "$gpu" ]; then define=-DFLOW_GPU arch=sm_80 ptx=70; fi
     {
-        echo "// Compiler: clang $version -O2${flags:+ $flags}"
+        echo "// Compiler: clang $version -O2${flags:+ $flags}${define:+ $define}"
         echo "// Target:   $arch, PTX ISA ${ptx%?}.${ptx#?}"
         echo "// Source:   kernels/$source"
         "$clang" -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-gpu-arch="$arch" \
-            --cuda-feature="+ptx$ptx" -O2 $flags -Wall -S -o - "$source"
-    } >"$name.ptx.new" || { rm -f "$name.ptx.new"; exit 1; }
-    mv "$name.ptx.new" "$name.ptx"
+            --cuda-feature="+ptx$ptx" -O2 $flags $define -Wall -S -o - "$source"
+    } >"$form.ptx.new" || { rm -f "$form.ptx.new"; exit 1; }
+    mv "$form.ptx.new" "$form.ptx"
+    done
 done

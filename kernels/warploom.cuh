@@ -6,6 +6,10 @@
 #ifndef WARPLOOM_CUH
 #define WARPLOOM_CUH
 
+#if defined(__CUDACC_RTC__) || defined(__NVCC__)
+#define WL_FN static __device__ __forceinline__
+#endif
+
 #if defined(__CUDACC_RTC__)
 
 #ifndef assert

@@ -7,11 +7,15 @@
 // earlier producer has not written its own, are published by that earlier producer.
 //
 // Positions only grow and wrap at 2^32; a slot is a position modulo the channel's width, a power of two.
+//
+// With FLOW_GPU defined, the same kernels become functions of one persistent kernel for a GPU without an aggregator, and
+// the calls are those of persistent.cuh.
 #pragma once
 #include "../warploom.cuh"
 
 typedef unsigned long long u64;
 
+#ifndef FLOW_GPU
 // One cache line each for the constants, the reserved, the freed and the published counters.
 struct alignas(64) Channel {
     char* elements;
@@ -27,6 +31,27 @@ struct alignas(64) Channel {
     alignas(64) unsigned reserve;
     alignas(64) unsigned ready;
 };
+#else
+// The counters in memory, behind the line of the constants.
+struct alignas(64) Counters {
+    char constants[64];
+    alignas(64) unsigned tail;
+    alignas(64) unsigned head;
+    alignas(64) u64 finished;  // chunks in the upper half, their elements in the lower one
+    alignas(64) unsigned ready;
+};
+
+// The constants. Every CTA has its own copy in shared memory, because fences empty the L1.
+struct alignas(64) Channel {
+    char* elements;
+    unsigned* entries;
+    Counters* counters;
+    unsigned width, slot_stride, word_stride;
+    unsigned group_shift, lane_by_lane;  // not used here
+    unsigned number;                     // of this copy
+    u64* fault;                          // where a kernel that finds no room leaves the number and one
+};
+#endif
 
 // What the aggregator passes to a wavefront: which elements to process. The first parameter of every kernel.
 struct Work {
@@ -36,6 +61,93 @@ struct Work {
     unsigned level;  // of the source in its stack
     unsigned unused;
 };
+
+#ifdef FLOW_GPU
+WL_FN unsigned now(const unsigned* word) {
+    unsigned value;
+    asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+}
+#else
+WL_FN unsigned now(const unsigned* word) { return *(const volatile unsigned*)word; }
+#endif
+
+// Elements.
+
+// A word of the element at a position.
+WL_FN unsigned* word_of(const Channel* channel, unsigned position, unsigned word) {
+    const unsigned slot = position & (channel->width - 1);
+    return (unsigned*)(channel->elements + (u64)slot * channel->slot_stride + (u64)word * channel->word_stride);
+}
+
+// Elements move in the largest pieces that their size and place allow, up to 16 bytes: a lane then touches a line once,
+// not once per word. Layouts that scatter the words of an element go word by word. In assembly, because compilers split
+// such accesses where a structure has fields of several sizes.
+template <unsigned WORDS> WL_FN void load_piece(unsigned* to, const unsigned* from) {
+    if (WORDS == 4)
+        asm volatile("ld.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "l"(from) : "memory");
+    else
+        asm volatile("ld.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "l"(from) : "memory");
+}
+template <unsigned WORDS> WL_FN void store_piece(unsigned* to, const unsigned* from) {
+    if (WORDS == 4)
+        asm volatile("st.v4.u32 [%0], {%1, %2, %3, %4};"
+                     :: "l"(to), "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3]) : "memory");
+    else
+        asm volatile("st.v2.u32 [%0], {%1, %2};" :: "l"(to), "r"(from[0]), "r"(from[1]) : "memory");
+}
+template <class T> constexpr unsigned PIECE_WORDS = sizeof(T) % 16 == 0 ? 4 : sizeof(T) % 8 == 0 ? 2 : 1;
+WL_FN bool in_pieces(const Channel* channel, unsigned words) {
+    return channel->word_stride == 4 && channel->slot_stride % (4 * words) == 0;
+}
+
+template <class T> WL_FN T read(const Channel* channel, unsigned position) {
+    constexpr unsigned WORDS = (sizeof(T) + 3) / 4, PIECE = PIECE_WORDS<T>;
+    unsigned words[WORDS];
+    if (PIECE > 1 && in_pieces(channel, PIECE)) {
+        const unsigned* from = word_of(channel, position, 0);
+#pragma unroll
+        for (unsigned i = 0; i + PIECE <= WORDS; i += PIECE) load_piece<PIECE>(words + i, from + i);
+    } else {
+#pragma unroll
+        for (unsigned i = 0; i < WORDS; i++) words[i] = *word_of(channel, position, i);
+    }
+    T value;
+    __builtin_memcpy(&value, words, sizeof(T));
+    return value;
+}
+
+template <class T> WL_FN void write(const Channel* channel, unsigned position, const T& value) {
+    constexpr unsigned WORDS = (sizeof(T) + 3) / 4, PIECE = PIECE_WORDS<T>;
+    unsigned words[WORDS] = {};
+    __builtin_memcpy(words, &value, sizeof(T));
+    if (PIECE > 1 && in_pieces(channel, PIECE)) {
+        unsigned* to = word_of(channel, position, 0);
+#pragma unroll
+        for (unsigned i = 0; i + PIECE <= WORDS; i += PIECE) store_piece<PIECE>(to + i, words + i);
+    } else {
+#pragma unroll
+        for (unsigned i = 0; i < WORDS; i++) *word_of(channel, position, i) = words[i];
+    }
+}
+
+// A control entry holds a slot. Its low bit flips on each pass through the array, to tell written entries from old ones.
+WL_FN unsigned entry_turn(const Channel* channel, unsigned at) { return (at / (2 * channel->width) & 1) ^ 1; }
+WL_FN unsigned* entry_of(const Channel* channel, unsigned at) {
+    return channel->entries + (at & (2 * channel->width - 1));
+}
+WL_FN bool is_written(const Channel* channel, unsigned at) {
+    return (now(entry_of(channel, at)) & 1) == entry_turn(channel, at);
+}
+
+#ifdef FLOW_GPU
+#include "persistent.cuh"
+#else
+
+// A kernel over a channel, and the list of a program's kernels.
+#define FLOW_KERNEL extern "C" __global__ void
+#define FLOW_MAIN(...)
 
 // Operations on whole wavefronts.
 
@@ -75,68 +187,6 @@ WL_FN unsigned prefix_sum(unsigned count, unsigned& all) {
     return offset;
 }
 
-WL_FN unsigned now(const unsigned* word) { return *(const volatile unsigned*)word; }
-
-// Elements.
-
-// A word of the element at a position.
-WL_FN unsigned* word_of(const Channel* channel, unsigned position, unsigned word) {
-    const unsigned slot = position & (channel->width - 1);
-    return (unsigned*)(channel->elements + (u64)slot * channel->slot_stride + (u64)word * channel->word_stride);
-}
-
-// Elements move in the largest pieces that their size and place allow, up to 16 bytes: a lane then touches a line once,
-// not once per word. Layouts that scatter the words of an element go word by word. In assembly, because compilers split
-// such accesses where a structure has fields of several sizes.
-template <unsigned WORDS> WL_FN void load_piece(unsigned* to, const unsigned* from) {
-    if (WORDS == 4)
-        asm volatile("ld.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "l"(from) : "memory");
-    else
-        asm volatile("ld.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "l"(from) : "memory");
-}
-template <unsigned WORDS> WL_FN void store_piece(unsigned* to, const unsigned* from) {
-    if (WORDS == 4)
-        asm volatile("st.v4.u32 [%0], {%1, %2, %3, %4};"
-                     :: "l"(to), "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3]) : "memory");
-    else
-        asm volatile("st.v2.u32 [%0], {%1, %2};" :: "l"(to), "r"(from[0]), "r"(from[1]) : "memory");
-}
-template <class T> constexpr unsigned piece_words() { return sizeof(T) % 16 == 0 ? 4 : sizeof(T) % 8 == 0 ? 2 : 1; }
-WL_FN bool in_pieces(const Channel* channel, unsigned words) {
-    return channel->word_stride == 4 && channel->slot_stride % (4 * words) == 0;
-}
-
-template <class T> WL_FN T read(const Channel* channel, unsigned position) {
-    constexpr unsigned WORDS = (sizeof(T) + 3) / 4, PIECE = piece_words<T>();
-    unsigned words[WORDS];
-    if (PIECE > 1 && in_pieces(channel, PIECE)) {
-        const unsigned* from = word_of(channel, position, 0);
-#pragma unroll
-        for (unsigned i = 0; i + PIECE <= WORDS; i += PIECE) load_piece<PIECE>(words + i, from + i);
-    } else {
-#pragma unroll
-        for (unsigned i = 0; i < WORDS; i++) words[i] = *word_of(channel, position, i);
-    }
-    T value;
-    __builtin_memcpy(&value, words, sizeof(T));
-    return value;
-}
-
-template <class T> WL_FN void write(const Channel* channel, unsigned position, const T& value) {
-    constexpr unsigned WORDS = (sizeof(T) + 3) / 4, PIECE = piece_words<T>();
-    unsigned words[WORDS] = {};
-    __builtin_memcpy(words, &value, sizeof(T));
-    if (PIECE > 1 && in_pieces(channel, PIECE)) {
-        unsigned* to = word_of(channel, position, 0);
-#pragma unroll
-        for (unsigned i = 0; i + PIECE <= WORDS; i += PIECE) store_piece<PIECE>(to + i, words + i);
-    } else {
-#pragma unroll
-        for (unsigned i = 0; i < WORDS; i++) *word_of(channel, position, i) = words[i];
-    }
-}
-
 // Reserving one lane at a time: the baseline of the paper's Figure 17.
 
 WL_FN bool talloc_by_lane(Channel* channel, unsigned count, unsigned& position) {
@@ -152,15 +202,6 @@ WL_FN bool talloc_by_lane(Channel* channel, unsigned count, unsigned& position) 
 
 // There is always room for entries, so that nothing has to be tried: one addition reserves them.
 WL_FN unsigned reserve_by_lane(Channel* channel, unsigned count) { return atomicAdd(&channel->reserve, count); }
-
-// A control entry holds a slot. Its low bit flips on each pass through the array, to tell written entries from old ones.
-WL_FN unsigned entry_turn(const Channel* channel, unsigned at) { return (at / (2 * channel->width) & 1) ^ 1; }
-WL_FN unsigned* entry_of(const Channel* channel, unsigned at) {
-    return channel->entries + (at & (2 * channel->width - 1));
-}
-WL_FN bool is_written(const Channel* channel, unsigned at) {
-    return (now(entry_of(channel, at)) & 1) == entry_turn(channel, at);
-}
 
 // Entries that a lane looks at together, and how often before a CAS. If few lanes are active, one wavefront may have to
 // publish what hundreds of others have left to it; entry by entry, they would all wait for it.
@@ -337,3 +378,11 @@ template <class Fill> WL_FN bool offer(Channel* channel, unsigned count, Fill fi
     }
     return room;
 }
+
+// Adds 1 to a count for every active lane.
+WL_FN void tally(unsigned* count) {
+    const u64 active = wave_active();
+    if (wave_lane() == lowest(active)) atomicAdd(count, (unsigned)__popcll(active));
+}
+
+#endif  // FLOW_GPU

@@ -2,7 +2,7 @@
 #include "channel.cuh"
 
 // Figure 6: every leaf task of the naive recursion adds 1 to the result.
-extern "C" __global__ void fib_naive(Work work, Channel* tasks, unsigned* result) {
+FLOW_KERNEL fib_naive(Work work, Channel* tasks, unsigned* result) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     const unsigned n = read<unsigned>(work.source, source);
@@ -28,7 +28,7 @@ struct Sum {
 };
 
 // Lines 2 to 5 of Figure 8: two tasks one level deeper, and their continuation after the sync at this level.
-extern "C" __global__ void fib(Work work, Channel* sums) {
+FLOW_KERNEL fib(Work work, Channel* sums) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     const Fib task = read<Fib>(work.source, source);
@@ -64,7 +64,7 @@ WL_FN unsigned fib_alone(unsigned n) {
 }
 
 // Like `fib`, but without room for tasks the lane runs them itself: help-first while there is room, work-first after.
-extern "C" __global__ void fib_hybrid(Work work, Channel* sums) {
+FLOW_KERNEL fib_hybrid(Work work, Channel* sums) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     const Fib task = read<Fib>(work.source, source);
@@ -95,10 +95,12 @@ extern "C" __global__ void fib_hybrid(Work work, Channel* sums) {
 }
 
 // Line 7: the sum of both results.
-extern "C" __global__ void fib_sum(Work work) {
+FLOW_KERNEL fib_sum(Work work) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     const Sum sum = read<Sum>(work.source, source);
     *sum.result = sum.terms[0] + sum.terms[1];
     tfree(work, source);
 }
+
+FLOW_MAIN(fib_naive, fib, fib_hybrid, fib_sum)

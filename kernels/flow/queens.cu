@@ -48,7 +48,7 @@ struct Counts {
 constexpr unsigned FIRST_COUNT = 4;
 
 // Spawns a task for each column of the next row that is not attacked; the last rows are one task.
-extern "C" __global__ void queens(Work work, Channel* counts, unsigned n, unsigned serial_rows) {
+FLOW_KERNEL queens(Work work, Channel* counts, unsigned n, unsigned serial_rows) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     const Queens task = read<Queens>(work.source, source);
@@ -78,7 +78,7 @@ extern "C" __global__ void queens(Work work, Channel* counts, unsigned n, unsign
     tfree(work, source);
 }
 
-extern "C" __global__ void queens_sum(Work work) {
+FLOW_KERNEL queens_sum(Work work) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     unsigned* result = read<unsigned*>(work.source, source);
@@ -88,3 +88,5 @@ extern "C" __global__ void queens_sum(Work work) {
     *result = sum;
     tfree(work, source);
 }
+
+FLOW_MAIN(queens, queens_sum)

@@ -5,7 +5,7 @@ struct Range {
     unsigned first, count, rounds;
 };
 
-extern "C" __global__ void relay(Work work, Channel* next, unsigned* seen) {
+FLOW_KERNEL relay(Work work, Channel* next, unsigned* seen) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     const Range range = read<Range>(work.source, source);
@@ -24,3 +24,5 @@ extern "C" __global__ void relay(Work work, Channel* next, unsigned* seen) {
     }
     tfree(work, source);
 }
+
+FLOW_MAIN(relay)

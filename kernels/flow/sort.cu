@@ -82,7 +82,7 @@ WL_FN void sort_alone(unsigned* values, unsigned count) {
     }
 }
 
-extern "C" __global__ void sort(Work work, Channel* quarters, unsigned* values, unsigned base) {
+FLOW_KERNEL sort(Work work, Channel* quarters, unsigned* values, unsigned base) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     const Range range = read<Range>(work.source, source);
@@ -105,7 +105,7 @@ extern "C" __global__ void sort(Work work, Channel* quarters, unsigned* values, 
 }
 
 // After the sync of the four quarters: two merges into the second array.
-extern "C" __global__ void sort_quarters(Work work, Channel* halves, Channel* merges, unsigned* values, unsigned* other) {
+FLOW_KERNEL sort_quarters(Work work, Channel* halves, Channel* merges, unsigned* values, unsigned* other) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     const Range range = read<Range>(work.source, source);
@@ -125,7 +125,7 @@ extern "C" __global__ void sort_quarters(Work work, Channel* halves, Channel* me
 }
 
 // After the sync of the two merges: one merge back.
-extern "C" __global__ void sort_halves(Work work, Channel* merges, unsigned* values, unsigned* other) {
+FLOW_KERNEL sort_halves(Work work, Channel* merges, unsigned* values, unsigned* other) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     const Range range = read<Range>(work.source, source);
@@ -139,7 +139,7 @@ extern "C" __global__ void sort_halves(Work work, Channel* merges, unsigned* val
 
 // Splits the longer array in the middle and the other where that value belongs, until the shorter one is short: the
 // cutoff of cilkmerge, however long the other one is.
-extern "C" __global__ void sort_merge(Work work, unsigned base) {
+FLOW_KERNEL sort_merge(Work work, unsigned base) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     Merge m = read<Merge>(work.source, source);
@@ -163,3 +163,5 @@ extern "C" __global__ void sort_merge(Work work, unsigned base) {
     }
     tfree(work, source);
 }
+
+FLOW_MAIN(sort, sort_quarters, sort_halves, sort_merge)

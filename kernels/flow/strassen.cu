@@ -1,7 +1,7 @@
 // The recursive product as a compiler without vectors has it: a lane reads its tiles number by number.
 #include "strassen.cuh"
 
-extern "C" __global__ void strassen(Work work, const float* a, const float* b, float* c, unsigned row) {
+FLOW_KERNEL strassen(Work work, const float* a, const float* b, float* c, unsigned row) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     const Product task = read<Product>(work.source, source);
@@ -19,3 +19,5 @@ extern "C" __global__ void strassen(Work work, const float* a, const float* b, f
     }
     tfree(work, source);
 }
+
+FLOW_MAIN(strassen)

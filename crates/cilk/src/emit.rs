@@ -20,7 +20,10 @@ pub(crate) fn cuda(
     kernels: &[Kernels<'_>],
     globals: &[String],
 ) -> String {
-    let channel = warploom_kernels::text!("flow/channel.cuh").replace("#include \"../warploom.cuh\"", "");
+    let channel = warploom_kernels::text!("flow/channel.cuh")
+        .replace("#include \"../warploom.cuh\"", "")
+        .replace("#include \"persistent.cuh\"", warploom_kernels::text!("flow/persistent.cuh"))
+        .replace("#pragma once\n", "");
     let mut text = format!(
         "{}\n{channel}\n{MARK}\nnamespace cilk_program {{\n\n",
         warploom_kernels::text!("warploom.cuh")
@@ -52,7 +55,10 @@ pub(crate) fn cuda(
     for (at, name) in globals.iter().enumerate() {
         let _ = writeln!(text, "    cilk_addresses[{at}] = (unsigned long long)&{name};");
     }
-    text + "}\n\n}  // namespace cilk_program\n"
+    let names: Vec<&str> =
+        kernels.iter().flat_map(|kernel| kernel.parts).map(|part| part.kernel.as_str()).collect();
+    let _ = writeln!(text, "}}\n\nFLOW_MAIN({})", names.join(", "));
+    text + "\n}  // namespace cilk_program\n"
 }
 
 /// The line behind which the program's own part begins.
@@ -130,7 +136,7 @@ fn write_part(text: &mut String, kernel: &Kernels<'_>, number: usize, part: &Par
     let line = if number == 0 { format!(" // line {}", kernel.function.line) } else { String::new() };
     let _ = writeln!(
         text,
-        "}}\n\nextern \"C\" __global__ void {name}(Work work{channels}) {{{line}\n    \
+        "}}\n\nFLOW_KERNEL {name}(Work work{channels}) {{{line}\n    \
          if (!has_work(work)) return;\n    const unsigned cilk_element = deq(work);\n    \
          {name}_part(work, cilk_element{passed});\n    tfree(work, cilk_element);\n}}"
     );

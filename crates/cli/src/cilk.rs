@@ -4,14 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use warploom::{Chip, Device, Error, Launch, Module, SimOptions, Timing, args};
+use warploom::{Chip, Device, Error, Launch, Module, Report, SimOptions, Timing, args};
 use warploom_cilk::{Call, PlainRun, Program};
-use warploom_flow::FlowError;
+use warploom_flow::{FlowError, GpuRun};
 use warploom_lab::kernel::KernelFile;
 
-use crate::cli::{CilkOptions, CilkPlace};
+use crate::cli::{CilkOptions, CilkPlace, DeviceName};
+use crate::devices::open_gpu;
 use crate::failure::{Exit, Failure};
-use crate::term::{self, grouped};
+use crate::term::{self, grouped, seconds};
 
 /// Levels of a recursion that are tried first; as often doubled as the input needs.
 const FIRST_LEVELS: u32 = 32;
@@ -42,16 +43,21 @@ pub(crate) fn cilk(options: &CilkOptions) -> Result<Exit, Failure> {
     program.reached_by(&call).map_err(wrong)?;
     let chip = Chip::load(options.chip.chip.as_deref().unwrap_or("apu"), &options.chip.set)
         .map_err(|error| Failure::from(Error::from(error)))?;
-    if chip.aggregator.is_none() {
-        let message = format!("`{}` has no aggregator, which starts the tasks; take --chip apu", chip.name);
-        return Err(Failure::input(message));
-    }
+    let place = match options.device {
+        DeviceName::Cuda(ordinal) => Place::Gpu(ordinal),
+        DeviceName::Sim => Place::Chip(Box::new(chip)),
+    };
     let kernels = folder.0.join("program.cu");
     write(&kernels, program.cuda())?;
-    let file = KernelFile::read(&kernels, &options.cuda.compile())?;
+    let mut compile = options.cuda.compile();
+    if !place.has_aggregator() {
+        compile.flags.extend(["-DFLOW_GPU".to_string(), "-std=c++17".to_string()]);
+        compile.arch.get_or_insert_with(|| PERSISTENT_ARCH.to_string());
+    }
+    let file = KernelFile::read(&kernels, &compile)?;
     let mut levels = options.levels.unwrap_or(FIRST_LEVELS);
     loop {
-        match run(&program, &call, &plain, &file, &chip, levels, options)? {
+        match run(&program, &call, &plain, &file, &place, levels, options)? {
             Ran::Done(text) => {
                 term::print(&format!("{text}{value}check      ok: equal to the plain C program's\n"))?;
                 return Ok(Exit::Good);
@@ -61,6 +67,33 @@ pub(crate) fn cilk(options: &CilkOptions) -> Result<Exit, Failure> {
                 return Err(Failure::input(message).help(format!("--levels N, up to {MOST_LEVELS}")));
             }
             Ran::TooFewLevels(_) => levels *= 2,
+        }
+    }
+}
+
+/// The least target of the persistent kernel.
+const PERSISTENT_ARCH: &str = "sm_80";
+
+/// What a program runs on.
+enum Place {
+    Chip(Box<Chip>),
+    Gpu(usize),
+}
+
+impl Place {
+    /// Without one, the tasks run in a persistent kernel that schedules itself.
+    fn has_aggregator(&self) -> bool {
+        matches!(self, Place::Chip(chip) if chip.aggregator.is_some())
+    }
+
+    fn open(&self, options: &CilkOptions) -> Result<Device, Failure> {
+        match self {
+            Place::Gpu(ordinal) => open_gpu(*ordinal, None),
+            Place::Chip(chip) => {
+                let threads = options.threads.map_or(Timing::default().threads, usize::from);
+                let timing = Timing { threads, ..Timing::default() };
+                Ok(Device::sim_with(Chip::clone(chip), SimOptions { timing, ..SimOptions::default() }))
+            }
         }
     }
 }
@@ -77,13 +110,11 @@ fn run(
     call: &Call,
     plain: &PlainRun,
     file: &KernelFile,
-    chip: &Chip,
+    place: &Place,
     levels: u32,
     options: &CilkOptions,
 ) -> Result<Ran, Failure> {
-    let threads = options.threads.map_or(Timing::default().threads, usize::from);
-    let timing = Timing { threads, ..Timing::default() };
-    let mut gpu = Device::sim_with(chip.clone(), SimOptions { timing, ..SimOptions::default() });
+    let mut gpu = place.open(options)?;
     let module = file.load(&mut gpu)?;
     let globals = addresses(&mut gpu, &module, program)?;
     for (&address, bytes) in globals.iter().zip(&plain.before) {
@@ -93,9 +124,16 @@ fn run(
     let graph = program
         .graph(call, &plain.arguments, result.address(), options.width, levels)
         .map_err(Failure::input)?;
-    let report = match graph.execute(&mut gpu, &module).and_then(|execution| execution.wait()) {
-        Ok(report) => report,
-        Err(FlowError::Device(error)) if error.to_string().contains("behind the last level") => {
+    let ran = match place.has_aggregator() {
+        true => graph.execute(&mut gpu, &module).and_then(|execution| execution.wait()).map(started),
+        false => graph
+            .execute_on_gpu(&mut gpu, &module)
+            .and_then(|execution| execution.wait(&|launch| launch))
+            .map(|run| handed_out(&run)),
+    };
+    let text = match ran {
+        Ok(text) => text,
+        Err(error) if error.to_string().contains("behind the last level") => {
             return Ok(Ran::TooFewLevels(error.to_string()));
         }
         Err(FlowError::Device(error)) => return Err(error.into()),
@@ -112,19 +150,38 @@ fn run(
             return Ok(Ran::Wrong(format!("`{name}` differs from the plain C program's at byte {at}")));
         }
     }
-    let count = |name| report.aggregator.as_ref().and_then(|counts| counts.get(name)).copied().unwrap_or(0);
-    let (starts, yields) = (count("starts"), count("yields"));
     Ok(Ran::Done(format!(
-        "program    {} on {}, {} levels of {} elements\ncycles     {}\nwavefronts {} in {} starts; {} yields\n",
+        "program    {} on {}, {} levels of {} elements\n{text}",
         call.function,
-        chip.name,
+        gpu.name(),
         levels,
         options.width,
+    )))
+}
+
+/// What the aggregator did.
+fn started(report: Report) -> String {
+    let count = |name| report.aggregator.as_ref().and_then(|counts| counts.get(name)).copied().unwrap_or(0);
+    format!(
+        "cycles     {}\nwavefronts {} in {} starts; {} yields\n",
         grouped(report.cycles),
         grouped(report.warps),
-        grouped(starts),
-        grouped(yields),
-    )))
+        grouped(count("starts")),
+        grouped(count("yields")),
+    )
+}
+
+/// What the persistent kernel did.
+fn handed_out(run: &GpuRun) -> String {
+    let time = run.launches.iter().filter_map(|report| report.gpu_s).sum::<f64>();
+    let cycles: u64 = run.launches.iter().map(|report| report.cycles).sum();
+    let time = if time > 0.0 {
+        format!("GPU time   {}", seconds(time))
+    } else {
+        format!("cycles     {}", grouped(cycles))
+    };
+    let (chunks, elements, rounds) = (grouped(run.chunks), grouped(run.elements), grouped(run.rounds));
+    format!("{time}\nwarps      {chunks} for {elements} tasks; the scheduler looked {rounds} times\n")
 }
 
 /// Where the variables outside functions lie.

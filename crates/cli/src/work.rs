@@ -8,7 +8,7 @@ use warploom_lab::align::Alignment;
 use warploom_lab::repro::figure;
 use warploom_lab::work::{Outcome, ParamError, Values, WORKLOADS, Workload};
 
-use crate::cli::WorkOptions;
+use crate::cli::{DeviceName, WorkOptions};
 use crate::failure::{Exit, Failure};
 use crate::fasta;
 use crate::machine::{self, Control};
@@ -28,8 +28,15 @@ pub(crate) fn work(options: &WorkOptions) -> Result<Exit, Failure> {
     let values = workload.values(&options.params)?;
     let pair = fasta::read(workload, &options.fasta)?;
     let mut machine = options.machine.clone();
+    // A chip that is named stands in for the real GPU.
+    if workload.wants_gpu(&values) && machine.chip.chip.is_none() && machine.device == DeviceName::Sim {
+        machine.device = DeviceName::Cuda(0);
+    }
     machine.chip.chip.get_or_insert_with(|| workload.chip(&values).to_string());
-    let mut gpu = machine::open(&machine)?;
+    let mut gpu = machine::open(&machine).map_err(|failure| match workload.wants_gpu(&values) {
+        true => failure.help("--chip h200 simulates a GPU"),
+        false => failure,
+    })?;
 
     let control = Control::new(&machine);
     let ran = match &pair {

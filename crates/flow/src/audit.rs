@@ -38,9 +38,19 @@ impl Life {
         placement.channels.iter().map(|channel| Life::read(gpu, channel)).collect()
     }
 
+    /// Elements that kernels made ready.
+    pub(crate) fn put(&self, initial: u32) -> u32 {
+        self.ready.wrapping_sub(initial)
+    }
+
+    /// Elements that take room.
+    pub(crate) fn used(&self) -> u32 {
+        self.tail.wrapping_sub(self.head)
+    }
+
     /// Elements that were reserved and not freed.
     fn left(&self) -> u32 {
-        self.tail.wrapping_sub(self.head).wrapping_sub(self.done)
+        self.used().wrapping_sub(self.done)
     }
 }
 
@@ -61,7 +71,7 @@ pub(crate) fn audit(graph: &Graph, plan: &Plan, initial: &[u32], lives: &[Life])
         }
     }
     for (at, life) in lives.iter().enumerate() {
-        let put = u64::from(life.ready.wrapping_sub(initial[at]));
+        let put = u64::from(life.put(initial[at]));
         let feeds = |from: usize| plan.cells[from].feeds.iter().filter(move |&&(to, _)| to == at);
         let declared = |&from: &usize| {
             feeds(from).map(|&(_, most)| u64::from(lives[from].ready) * u64::from(most)).sum::<u64>()
@@ -84,7 +94,7 @@ pub(crate) fn audit(graph: &Graph, plan: &Plan, initial: &[u32], lives: &[Life])
 }
 
 /// Kernels that know a channel and do not declare that they write it.
-fn suspects(graph: &Graph, plan: &Plan, at: usize) -> String {
+pub(crate) fn suspects(graph: &Graph, plan: &Plan, at: usize) -> String {
     let node = plan.cells[at].node;
     let knows = |kernel: &&crate::graph::Kernel| {
         let given = kernel.constants.contains(&Constant::Channel(node));
@@ -109,7 +119,7 @@ pub(crate) fn describe(plan: &Plan, placement: &Placement, lives: &[Life]) -> St
     text += "\n\nChannels with elements that are not freed:";
     for &at in held.iter().take(MOST_LISTED) {
         let (life, width) = (&lives[at], placement.channels[at].shape.width);
-        let room = width.saturating_sub(life.tail.wrapping_sub(life.head));
+        let room = width.saturating_sub(life.used());
         let address = placement.channels[at].descriptor;
         let (name, left) = (&plan.names.channels[at], life.left());
         let kernel = &plan.names.kernels[plan.cells[at].kernel];

@@ -16,7 +16,7 @@ use crate::memory::Arena;
 const WORK_BYTES: u32 = 24;
 
 /// The channels' memory is copied to the device in pieces of so many words.
-const PIECE_WORDS: usize = 1024;
+pub(crate) const PIECE_WORDS: usize = 1024;
 
 /// Where the channels of a graph lie in memory.
 #[derive(Clone, Debug)]

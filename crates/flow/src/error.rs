@@ -43,6 +43,13 @@ pub enum FlowError {
         "kernel `{kernel}` does not take `Work` first: its signature is {signature}; include kernels/flow/channel.cuh"
     )]
     NotAFlowKernel { kernel: String, signature: String },
+    /// A module for GPUs without an aggregator that lacks a kernel of the graph.
+    #[error("kernel `{kernel}` is not among those of the module's FLOW_MAIN: {listed}")]
+    NotListed { kernel: String, listed: String },
+    #[error(
+        "kernel `{kernel}` takes {expected} arguments after `Work`, and the graph gives it {given}; see `constants`"
+    )]
+    WrongConstants { kernel: String, given: usize, expected: usize },
     #[error("kernel `{kernel}` has no function for the host; give it one with `on_host`")]
     NotOnHost { kernel: String },
     #[error(

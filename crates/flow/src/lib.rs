@@ -2,7 +2,8 @@
 //!
 //! A [`Graph`] connects kernels by channels. On a chip with an aggregator it runs under firmware that starts a
 //! wavefront wherever enough elements are ready ([`Graph::execute`]). The same graph also runs on the threads
-//! of the host ([`Graph::run_on_host`]). [`cilk::Cilk`] builds graphs from spawn and sync.
+//! of the host ([`Graph::run_on_host`]), and in a persistent kernel on GPUs without an aggregator
+//! ([`Graph::execute_on_gpu`]). [`cilk::Cilk`] builds graphs from spawn and sync.
 //!
 //! Device kernels include `kernels/flow/channel.cuh`, which defines the same channels as [`Channel`] does here.
 //! On the host, channels are lock-free for any number of threads.
@@ -20,6 +21,7 @@ mod error;
 mod graph;
 mod host;
 mod memory;
+mod persistent;
 
 pub use aggregator::Flow;
 pub use calls::Drain;
@@ -29,3 +31,4 @@ pub use error::{FlowError, Result};
 pub use graph::{Constant, Graph, KernelNode, Level, Node, Waiting};
 pub use host::{HostReport, Lane};
 pub use memory::{Arena, Word};
+pub use persistent::{GpuExecution, GpuRun, Schedule};

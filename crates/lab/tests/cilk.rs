@@ -102,3 +102,33 @@ fn wrong_values() {
     let error = workload.run(&mut gtx, &values, &|launch| launch).unwrap_err().to_string();
     assert!(error.contains("has no control processor"), "{error}");
 }
+
+/// The same programs in one persistent kernel on a GPU without an aggregator, and with the host as their scheduler.
+#[test]
+fn on_a_gpu_without_an_aggregator() {
+    let programs = [
+        ("fibonacci", "n=13"),
+        ("queens", "n=7"),
+        ("sort", "count=1500"),
+        ("strassen", "size=64"),
+        ("tree", "roots=100"),
+    ];
+    let workloads = programs.map(|(name, size)| (Workload::find(name).unwrap(), size));
+    for (workload, size) in workloads {
+        for width in ["width=1024", "width=4096"] {
+            for how in [
+                ["schedule=persistent", "ctas=1"],
+                ["schedule=persistent", "ctas=6"],
+                ["schedule=levels", "ctas=0"],
+            ] {
+                let values = workload.values(&[size, width, "on=cuda", how[0], how[1]]).unwrap();
+                assert!(workload.wants_gpu(&values));
+                let chip = Chip::load(workload.chip(&values), &["sm.count=4".to_string()]).unwrap();
+                let mut gpu = Device::sim_with(chip, SimOptions::default());
+                let outcome =
+                    workload.run(&mut gpu, &values, &|launch| launch.max_cycles(100_000_000)).unwrap();
+                assert!(outcome.check.is_ok(), "{} {values}: {:?}", workload.name, outcome.check);
+            }
+        }
+    }
+}

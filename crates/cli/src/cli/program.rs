@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::cuda::CudaOptions;
-use super::machine::ChipOptions;
+use super::machine::{ChipOptions, DeviceName};
 
 /// `warploom graph`.
 #[derive(Debug, clap::Args)]
@@ -45,6 +45,9 @@ pub(crate) struct CilkOptions {
     /// Where to run it
     #[arg(long, value_enum, default_value_t)]
     pub on: CilkPlace,
+    /// `sim`, the simulated chip, or `cuda[:N]`, a real NVIDIA GPU
+    #[arg(long, value_name = "DEVICE", default_value = "sim")]
+    pub device: DeviceName,
     /// Elements of each channel, a power of two
     #[arg(long, value_name = "N", default_value_t = 32_768)]
     pub width: u32,

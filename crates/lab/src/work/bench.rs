@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use warploom::{Arg, Device, Error, Kernel, Launch, Module, Report, Result, Shape, grouped};
-use warploom_flow::{Graph, Limits};
+use warploom_flow::{Graph, Limits, Schedule};
 
 use super::cilk;
 
@@ -81,7 +81,7 @@ impl<'a> Bench<'a> {
     pub(crate) fn flow(&mut self, graph: &Graph, module: &Module, effort: u64) -> Result<()> {
         if !cilk::has_aggregator(self.gpu) {
             return Err(Error::Misuse(format!(
-                "`{}` has no control processor to run graph `{}`: take --chip apu, or on=host",
+                "`{}` has no control processor to run graph `{}`: take --chip apu, on=cuda, or on=host",
                 self.gpu.name(),
                 graph.name()
             )));
@@ -90,6 +90,25 @@ impl<'a> Bench<'a> {
         let limits = Limits { max_cycles, interrupt, progress };
         let execution = graph.execute(self.gpu, module).map_err(cilk::refused)?;
         self.launches.push(execution.limits(limits).effort(effort).wait().map_err(cilk::refused)?);
+        Ok(())
+    }
+
+    /// Runs a graph on a GPU without an aggregator. `ctas`: of the persistent kernel, 0 for one per SM.
+    pub(crate) fn flow_on_gpu(
+        &mut self,
+        graph: &Graph,
+        module: &Module,
+        schedule: Schedule,
+        ctas: u32,
+    ) -> Result<()> {
+        let execution = graph.execute_on_gpu(self.gpu, module).map_err(cilk::refused)?.schedule(schedule);
+        let execution = if ctas > 0 { execution.ctas(ctas) } else { execution };
+        let run = execution.wait(self.prepare).map_err(cilk::refused)?;
+        self.figure("chunks", run.chunks as f64);
+        self.figure("elements", run.elements as f64);
+        self.figure("rounds", run.rounds as f64);
+        self.figure("seconds", run.seconds);
+        self.launches.extend(run.launches);
         Ok(())
     }
 

@@ -86,6 +86,7 @@ pub const WORKLOADS: &[Workload] = &[
     cilk::QUEENS_FLAT,
     cilk::SORT,
     cilk::STRASSEN,
+    cilk::TREE,
 ];
 
 /// One or several kernels with an input and a check of the result.
@@ -134,10 +135,16 @@ impl Workload {
         let asked = match self.name {
             // Some versions need lock bits.
             name if name == nw::WORKLOAD.name => nw::chip(values),
+            _ if self.wants_gpu(values) => Some("h200"),
             // Graphs need an aggregator.
             _ => self.graph(values).map(|_| "apu"),
         };
         asked.unwrap_or("gtx480")
+    }
+
+    /// Whether the workload asks for a real GPU, or a simulated one that is named: its values say `on=cuda`.
+    pub fn wants_gpu(&self, values: &Values) -> bool {
+        cilk::wants_gpu(self, values)
     }
 
     /// The channel-flow graph that the workload runs, if it runs one.
@@ -169,6 +176,12 @@ impl Workload {
 macro_rules! ptx {
     ($name:literal) => {
         (concat!("kernels/", $name, ".ptx"), warploom_kernels::text!(concat!($name, ".ptx")))
+    };
+    ($folder:literal, $name:literal) => {
+        (
+            concat!("kernels/", $folder, "/", $name, ".ptx"),
+            warploom_kernels::text!(concat!($folder, "/", $name, ".ptx")),
+        )
     };
 }
 use ptx;

@@ -4,8 +4,8 @@ use warploom::Result;
 use warploom_flow::Graph;
 use warploom_flow::cilk::Cilk;
 
-use super::{EFFORT, GROUP, LAYOUT, ON, RESERVE, Target, halves, whole, width};
-use crate::work::{Bench, Check, Param, Values, Workload, equal, ptx};
+use super::{CTAS, EFFORT, GROUP, LAYOUT, ON, RESERVE, SCHEDULE, Target, flow_ptx, halves, whole, width};
+use crate::work::{Bench, Check, Param, Values, Workload, equal};
 
 const N: Param = Param::new("n", "which number", 16).range(1, 40);
 const WIDTH: Param = width(32_768);
@@ -18,7 +18,7 @@ const POLICY: Param = Param::word(
 pub(in crate::work) const WORKLOAD: Workload = Workload {
     name: "fibonacci",
     about: "Cilk: Fibonacci numbers by recursion, tasks in channels",
-    params: &[N, WIDTH, POLICY, GROUP, LAYOUT, RESERVE, EFFORT, ON],
+    params: &[N, WIDTH, POLICY, GROUP, LAYOUT, RESERVE, EFFORT, ON, SCHEDULE, CTAS],
     run,
 };
 
@@ -60,7 +60,7 @@ pub(super) fn graph_of(values: &Values) -> Graph {
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let n: u32 = values.get(&N);
-    let mut target = Target::new(bench, values, ptx!("flow/fibonacci"))?;
+    let mut target = Target::new(bench, values, flow_ptx!("fibonacci"))?;
     let result = target.words("result", &[0])?;
     let hybrid = values.word(&POLICY) == "hybrid";
     target.run(values, &mut graph(n, values.get(&WIDTH), hybrid, result.address()))?;

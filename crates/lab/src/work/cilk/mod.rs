@@ -6,11 +6,12 @@ mod flat;
 pub(crate) mod queens;
 pub(crate) mod sort;
 pub(crate) mod strassen;
+mod tree;
 
 use std::sync::atomic::AtomicU32;
 
 use warploom::{Device, Error, Module, Result};
-use warploom_flow::{Arena, FlowError, Graph, Layout};
+use warploom_flow::{Arena, FlowError, Graph, Layout, Schedule};
 
 use super::{Bench, Param, Values, Workload};
 
@@ -19,6 +20,7 @@ pub(super) use flat::WORKLOAD as QUEENS_FLAT;
 pub(super) use queens::WORKLOAD as QUEENS;
 pub(super) use sort::WORKLOAD as SORT;
 pub(super) use strassen::WORKLOAD as STRASSEN;
+pub(super) use tree::WORKLOAD as TREE;
 
 const GROUP: Param = Param::new("group", "elements that share a count of the freed", 64).range(1, 1 << 20);
 const LAYOUT: Param = Param::word(
@@ -30,7 +32,18 @@ const RESERVE: Param =
     Param::word("reserve", "one CAS for a wavefront, or one for each lane", &["wavefront", "lane"]);
 const EFFORT: Param =
     Param::new("effort", "times the instructions that the scheduler's firmware executes", 1).range(1, 1000);
-const ON: Param = Param::word("on", "runs on the device, or on the threads of the host", &["device", "host"]);
+const ON: Param = Param::word(
+    "on",
+    "a chip with an aggregator, the threads of the host, or a GPU without an aggregator, real or simulated",
+    &["device", "host", "cuda"],
+);
+const SCHEDULE: Param = Param::word(
+    "schedule",
+    "with on=cuda: by a warp of a persistent kernel, or by the host, which launches level by level",
+    &["persistent", "levels"],
+);
+const CTAS: Param =
+    Param::new("ctas", "with on=cuda: CTAs of the persistent kernel, 0 for one per SM", 0).range(0, 1 << 16);
 
 /// The width of a channel. The default is the paper's.
 const fn width(default: i64) -> Param {
@@ -44,6 +57,7 @@ pub(super) fn graph_of(workload: &Workload, values: &Values) -> Option<Graph> {
         name if name == QUEENS.name => queens::graph_of(values),
         name if name == SORT.name => sort::graph_of(values),
         name if name == STRASSEN.name => strassen::graph_of(values),
+        name if name == TREE.name => tree::graph_of(values),
         _ => return None,
     };
     shape(&mut graph, values);
@@ -56,25 +70,55 @@ fn shape(graph: &mut Graph, values: &Values) {
     graph.group(values.get(&GROUP)).lane_by_lane(values.word(&RESERVE) == "lane");
 }
 
+/// A program's kernels as PTX with the names that messages use: for an aggregator, and for GPUs without one.
+struct FlowPtx {
+    aggregator: (&'static str, &'static str),
+    gpu: (&'static str, &'static str),
+}
+
+macro_rules! flow_ptx {
+    ($name:literal) => {
+        crate::work::cilk::FlowPtx {
+            aggregator: crate::work::ptx!("flow", $name),
+            gpu: crate::work::ptx!("flow/gpu", $name),
+        }
+    };
+}
+use flow_ptx;
+
+/// Whether a workload is to run on a GPU without an aggregator.
+pub(super) fn wants_gpu(workload: &Workload, values: &Values) -> bool {
+    workload.params.iter().any(|param| param.name == ON.name) && values.word(&ON) == "cuda"
+}
+
 /// What a program runs on.
 enum Target<'b, 'a> {
     Device(&'b mut Bench<'a>, Module),
+    Gpu(&'b mut Bench<'a>, Module),
     Host(Arena<AtomicU32>),
 }
 
 impl<'b, 'a> Target<'b, 'a> {
-    fn new(bench: &'b mut Bench<'a>, values: &Values, kernels: (&str, &str)) -> Result<Self> {
-        if values.word(&ON) == "host" {
-            return Ok(Target::Host(Arena::new(0x1_0000, 0)));
-        }
-        let module = bench.load(kernels)?;
-        Ok(Target::Device(bench, module))
+    fn new(bench: &'b mut Bench<'a>, values: &Values, kernels: FlowPtx) -> Result<Self> {
+        Ok(match values.word(&ON) {
+            "host" => Target::Host(Arena::new(0x1_0000, 0)),
+            "cuda" => {
+                let module = bench.load(kernels.gpu)?;
+                Target::Gpu(bench, module)
+            }
+            _ => {
+                let module = bench.load(kernels.aggregator)?;
+                Target::Device(bench, module)
+            }
+        })
     }
 
     /// Allocates words that live as long as the target.
     fn words(&mut self, name: &str, words: &[u32]) -> Result<Words> {
         Ok(match self {
-            Target::Device(bench, _) => Words::Device(bench.gpu.buffer_named(name, words)?),
+            Target::Device(bench, _) | Target::Gpu(bench, _) => {
+                Words::Device(bench.gpu.buffer_named(name, words)?)
+            }
             Target::Host(memory) => Words::Host(memory.buffer(words), words.len()),
         })
     }
@@ -84,13 +128,20 @@ impl<'b, 'a> Target<'b, 'a> {
         shape(graph, values);
         match self {
             Target::Device(bench, module) => bench.flow(graph, module, values.get(&EFFORT)),
+            Target::Gpu(bench, module) => {
+                let schedules = [Schedule::Persistent, Schedule::Levels];
+                let schedule = schedules[values.get::<usize>(&SCHEDULE)];
+                bench.flow_on_gpu(graph, module, schedule, values.get(&CTAS))
+            }
             Target::Host(memory) => graph.run_on_host(memory).map(|_| ()).map_err(refused),
         }
     }
 
     fn read(&self, words: &Words) -> Result<Vec<u32>> {
         match (self, words) {
-            (Target::Device(bench, _), Words::Device(buffer)) => buffer.read(bench.gpu),
+            (Target::Device(bench, _) | Target::Gpu(bench, _), Words::Device(buffer)) => {
+                buffer.read(bench.gpu)
+            }
             (Target::Host(memory), &Words::Host(address, count)) => Ok(memory.read(address, count)),
             _ => Ok(Vec::new()),
         }

@@ -4,8 +4,8 @@ use warploom::Result;
 use warploom_flow::Graph;
 use warploom_flow::cilk::Cilk;
 
-use super::{EFFORT, GROUP, LAYOUT, ON, RESERVE, Target, halves, whole, width};
-use crate::work::{Bench, Check, Param, Values, Workload, equal, ptx};
+use super::{CTAS, EFFORT, GROUP, LAYOUT, ON, RESERVE, SCHEDULE, Target, flow_ptx, halves, whole, width};
+use crate::work::{Bench, Check, Param, Values, Workload, equal};
 
 /// The kernels have room for 16 columns.
 pub(super) const N: Param = Param::new("n", "queens, and rows and columns of the board", 8).range(1, 16);
@@ -15,7 +15,7 @@ const WIDTH: Param = width(16_384);
 pub(in crate::work) const WORKLOAD: Workload = Workload {
     name: "queens",
     about: "Cilk: placements of queens that do not attack each other",
-    params: &[N, SERIAL, WIDTH, GROUP, LAYOUT, RESERVE, EFFORT, ON],
+    params: &[N, SERIAL, WIDTH, GROUP, LAYOUT, RESERVE, EFFORT, ON, SCHEDULE, CTAS],
     run,
 };
 
@@ -93,7 +93,7 @@ pub(super) fn graph_of(values: &Values) -> Graph {
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let n: u32 = values.get(&N);
-    let mut target = Target::new(bench, values, ptx!("flow/queens"))?;
+    let mut target = Target::new(bench, values, flow_ptx!("queens"))?;
     let result = target.words("result", &[0])?;
     target.run(values, &mut graph(n, values.get(&SERIAL), values.get(&WIDTH), result.address()))?;
     Ok(equal("counts of placements", &target.read(&result)?, &[Board::default().solutions(n, n)]))

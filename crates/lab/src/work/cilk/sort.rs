@@ -4,9 +4,9 @@ use warploom::Result;
 use warploom_flow::cilk::Cilk;
 use warploom_flow::{Graph, Lane};
 
-use super::{EFFORT, GROUP, LAYOUT, ON, RESERVE, Target, halves, whole, width};
+use super::{CTAS, EFFORT, GROUP, LAYOUT, ON, RESERVE, SCHEDULE, Target, flow_ptx, halves, whole, width};
 use crate::random::Random;
-use crate::work::{Bench, Check, Param, SEED, Values, Workload, equal, ptx};
+use crate::work::{Bench, Check, Param, SEED, Values, Workload, equal};
 
 const COUNT: Param = Param::new("count", "numbers to sort", 20_000).range(1, 1 << 28);
 const BASE: Param = Param::new("base", "numbers that one task sorts alone", 64).range(4, 4096);
@@ -15,7 +15,7 @@ const WIDTH: Param = width(32_768);
 pub(in crate::work) const WORKLOAD: Workload = Workload {
     name: "sort",
     about: "Cilk: merge sort of random numbers, in four ways",
-    params: &[COUNT, BASE, WIDTH, GROUP, LAYOUT, RESERVE, EFFORT, ON, SEED],
+    params: &[COUNT, BASE, WIDTH, GROUP, LAYOUT, RESERVE, EFFORT, ON, SCHEDULE, CTAS, SEED],
     run,
 };
 
@@ -124,7 +124,7 @@ pub(super) fn graph_of(values: &Values) -> Graph {
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let (count, base): (u32, u32) = (values.get(&COUNT), values.get(&BASE));
     let mut numbers = Random::new(values.get(&SEED)).words(count as usize);
-    let mut target = Target::new(bench, values, ptx!("flow/sort"))?;
+    let mut target = Target::new(bench, values, flow_ptx!("sort"))?;
     let sorted = target.words("numbers", &numbers)?;
     let other = target.words("other", &vec![0; count as usize])?;
     let mut graph = graph(count, base, values.get(&WIDTH), sorted.address(), other.address());

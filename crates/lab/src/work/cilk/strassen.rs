@@ -7,9 +7,9 @@ use warploom::Result;
 use warploom_flow::Graph;
 use warploom_flow::cilk::Cilk;
 
-use super::{EFFORT, GROUP, LAYOUT, ON, RESERVE, Target, width};
+use super::{CTAS, EFFORT, GROUP, LAYOUT, ON, RESERVE, SCHEDULE, Target, flow_ptx, width};
 use crate::random::Random;
-use crate::work::{Bench, Check, Param, SEED, Values, Workload, equal, ptx};
+use crate::work::{Bench, Check, Param, SEED, Values, Workload, equal};
 
 /// Rows of the kernel's tile.
 const TILE: u32 = 16;
@@ -22,7 +22,7 @@ const READS: Param =
 pub(in crate::work) const WORKLOAD: Workload = Workload {
     name: "strassen",
     about: "Cilk: the product of two matrices by recursion, 16x16 tiles added atomically",
-    params: &[SIZE, WIDTH, READS, GROUP, LAYOUT, RESERVE, EFFORT, ON, SEED],
+    params: &[SIZE, WIDTH, READS, GROUP, LAYOUT, RESERVE, EFFORT, ON, SCHEDULE, CTAS, SEED],
     run,
 };
 
@@ -87,8 +87,8 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let mut matrix = || random.words(n * n).into_iter().map(|word| (word % 8) as f32).collect::<Vec<_>>();
     let (xs, ys) = (matrix(), matrix());
     let kernels = match values.word(&READS) {
-        "vector" => ptx!("flow/strassen_vector"),
-        _ => ptx!("flow/strassen"),
+        "vector" => flow_ptx!("strassen_vector"),
+        _ => flow_ptx!("strassen"),
     };
     let mut target = Target::new(bench, values, kernels)?;
     let bits = |floats: &[f32]| floats.iter().map(|float| float.to_bits()).collect::<Vec<_>>();
