@@ -83,12 +83,7 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
 }
 
 #[inline(always)]
-pub(super) fn combine<const N: usize>(
-    logic: Logic,
-    ty: Ty,
-    a: Source<'_, N>,
-    b: Source<'_, N>,
-) -> Filled<N> {
+pub(super) fn combine<const N: usize>(logic: Logic, ty: Ty, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
     match logic {
         Logic::And => bitwise(ty, a, b, |x, y| x & y),
         Logic::Or => bitwise(ty, a, b, |x, y| x | y),

@@ -81,7 +81,13 @@ fn combined(combine: Combine, answer: u64, third: u64) -> u64 {
 
 /// The results of all lanes. Bits beyond the last lane are unspecified.
 #[inline(always)]
-pub(super) fn compare<const N: usize>(cmp: Cmp, ty: Ty, ftz: bool, a: Source<'_, N>, b: Source<'_, N>) -> u64 {
+pub(super) fn compare<const N: usize>(
+    cmp: Cmp,
+    ty: Ty,
+    ftz: bool,
+    a: Source<'_, N>,
+    b: Source<'_, N>,
+) -> u64 {
     match ty {
         Ty::F32 if !ftz => compare_f32(cmp, a.lo, b.lo),
         Ty::F32 | Ty::F16 | Ty::BF16 => compare_small_float(cmp, ty, ftz, a.lo, b.lo),

@@ -203,7 +203,12 @@ pub(super) fn rounded_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
 
 /// `abs` and `neg`: the sign bit of numbers, after flushing if asked.
 #[inline(always)]
-pub(super) fn sign_bits<const N: usize>(ty: Ty, ftz: bool, a: Source<'_, N>, f: impl Fn(u32, u32) -> u32) -> Filled<N> {
+pub(super) fn sign_bits<const N: usize>(
+    ty: Ty,
+    ftz: bool,
+    a: Source<'_, N>,
+    f: impl Fn(u32, u32) -> u32,
+) -> Filled<N> {
     match ty {
         Ty::F64 => {
             const INFINITY: u32 = 0x7ff0_0000;

@@ -42,11 +42,7 @@ impl Row {
     }
 
     #[inline(always)]
-    fn source<'a, const N: usize>(
-        self,
-        words: &'a [[u32; N]],
-        constants: &'a [[u32; N]],
-    ) -> Source<'a, N> {
+    fn source<'a, const N: usize>(self, words: &'a [[u32; N]], constants: &'a [[u32; N]]) -> Source<'a, N> {
         Source { lo: self.lanes(words, constants), hi: self.next().lanes(words, constants) }
     }
 
@@ -103,7 +99,11 @@ pub(crate) struct Decoded {
 
 impl Decoded {
     /// `None` if the operation is not a frequent one.
-    pub(crate) fn of<const N: usize>(inst: &Inst, constants: &mut Constants<N>, imms: &[u64]) -> Option<Decoded> {
+    pub(crate) fn of<const N: usize>(
+        inst: &Inst,
+        constants: &mut Constants<N>,
+        imms: &[u64],
+    ) -> Option<Decoded> {
         let op = Frequent::of(inst.op)?;
         let mut sources = [Row::default(); 3];
         for (row, &operand) in sources.iter_mut().zip(&inst.src) {
@@ -118,12 +118,7 @@ impl Decoded {
     "x86_64+avx+avx2+bmi1+bmi2+f16c+fma+lzcnt+movbe+popcnt+sse3+sse4.1+sse4.2+ssse3+xsave",
 ))]
 #[inline(never)]
-fn write_some<const N: usize>(
-    inst: &Inst,
-    regs: &mut Registers<'_, N>,
-    filled: &Filled<N>,
-    mask: LaneMask,
-) {
+fn write_some<const N: usize>(inst: &Inst, regs: &mut Registers<'_, N>, filled: &Filled<N>, mask: LaneMask) {
     match filled {
         Filled::Word(lo) => regs.write32(inst.dst, lo, mask),
         Filled::Wide(lo, hi) => regs.write_words(inst.dst, lo, hi, mask),

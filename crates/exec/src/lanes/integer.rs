@@ -121,12 +121,8 @@ pub(super) fn multiply_add<const N: usize>(
         (Ty::U32 | Ty::S32 | Ty::B32, Part::Lo) => {
             map3(a.lo, b.lo, c.lo, |x, y, z| x.wrapping_mul(y).wrapping_add(z))
         }
-        (Ty::U32, Part::Wide) => {
-            wide(|i| (u64::from(a.lo[i]) * u64::from(b.lo[i])).wrapping_add(c.wide(i)))
-        }
-        (Ty::S32, Part::Wide) => {
-            wide(|i| (signed_product(a.lo[i], b.lo[i]) as u64).wrapping_add(c.wide(i)))
-        }
+        (Ty::U32, Part::Wide) => wide(|i| (u64::from(a.lo[i]) * u64::from(b.lo[i])).wrapping_add(c.wide(i))),
+        (Ty::S32, Part::Wide) => wide(|i| (signed_product(a.lo[i], b.lo[i]) as u64).wrapping_add(c.wide(i))),
         (Ty::U64 | Ty::S64 | Ty::B64, Part::Lo) => {
             wide(|i| a.wide(i).wrapping_mul(b.wide(i)).wrapping_add(c.wide(i)))
         }

@@ -204,7 +204,12 @@ fn step<const N: usize>(inst: &Inst, regs: &mut Registers<'_, N>, imms: &[u64], 
 
 /// Writes a result under the mask. Returns false if there is none.
 #[inline(always)]
-fn write<const N: usize>(inst: &Inst, regs: &mut Registers<'_, N>, filled: Filled<N>, mask: LaneMask) -> bool {
+fn write<const N: usize>(
+    inst: &Inst,
+    regs: &mut Registers<'_, N>,
+    filled: Filled<N>,
+    mask: LaneMask,
+) -> bool {
     match filled {
         Filled::Word(lo) => regs.write32(inst.dst, &lo, mask),
         Filled::Wide(lo, hi) => regs.write_words(inst.dst, &lo, &hi, mask),

@@ -49,7 +49,12 @@ pub(super) fn copy<const N: usize>(ty: Ty, a: Source<'_, N>) -> Filled<N> {
 
 /// `k ? a : b`.
 #[inline(always)]
-pub(super) fn select<const N: usize>(a: Source<'_, N>, b: Source<'_, N>, k: &[u32; N], wide: bool) -> Filled<N> {
+pub(super) fn select<const N: usize>(
+    a: Source<'_, N>,
+    b: Source<'_, N>,
+    k: &[u32; N],
+    wide: bool,
+) -> Filled<N> {
     if wide {
         return Filled::Wide(
             lanes(|i| blend(k[i], a.lo[i], b.lo[i])),

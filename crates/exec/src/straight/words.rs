@@ -50,27 +50,19 @@ impl Default for Words {
     }
 }
 
-/// Where in a piece of memory the lanes' words are.
-struct Places<const N: usize> {
-    /// The allocation, in global memory.
-    at: usize,
-    /// Number of each lane's first word from the start of the piece on; any of the piece in lanes that take no part.
-    words: [u32; N],
-    /// All ones in the lanes that take part.
-    active: [u32; N],
-}
-
-/// Finds the lanes' words. `None` if they are not all in one piece of memory, and aligned.
+/// Finds the lanes' words: the number of each lane's first one, from the start of the piece of memory on, or of any of
+/// the piece in lanes that take no part. Returns the allocation, in global memory; `None` if the words are not all in
+/// one piece of memory, and aligned.
 #[inline(always)]
-fn places<const N: usize>(
+fn find_places<const N: usize>(
     words: &mut Words,
     reached: &Reached<'_, N>,
     constants: &[[u32; N]],
     mask: LaneMask,
-) -> Option<Places<N>> {
+    places: &mut [u32; N],
+) -> Option<usize> {
     let registers = reached.registers.words as &[_];
-    let (low, high) =
-        (words.base.lanes(registers, constants), words.base.next().lanes(registers, constants));
+    let (low, high) = (words.base.lanes(registers, constants), words.base.next().lanes(registers, constants));
     let first = mask.lowest() % N;
     let offset = words.offset as i32 as i64 as u64;
     let (mut at, mut base) = (0, 0);
@@ -95,45 +87,71 @@ fn places<const N: usize>(
     if bytes < size || base & (size - 1) != 0 {
         return None;
     }
-    let (mut last, mut ahead) = (bytes - size, 0);
-    // From where on the registers' values, without the offset, are inside. All of it must have the same high word; below
-    // zero there is nothing that a register would hold.
-    let mut start = if words.wide { base.wrapping_sub(offset) } else { base };
-    if start > start.wrapping_add(bytes) {
-        ahead = start.wrapping_neg();
-        (start, last) = (0, last.checked_sub(ahead)?);
+    let mut inside = Inside { start: base, ahead: 0, last: bytes - size, size: size as u32 };
+    if words.wide {
+        inside.start = base.wrapping_sub(offset);
+        // Below zero there is nothing that a register would hold.
+        if inside.start > inside.start.wrapping_add(bytes) {
+            inside.ahead = inside.start.wrapping_neg() as u32;
+            (inside.start, inside.last) = (0, inside.last.checked_sub(inside.start.wrapping_neg())?);
+        }
     }
-    let (start_low, start_high) = (start as u32, (start >> 32) as u32);
-    if u64::from(start_low) + bytes > 1 << 32 {
+    // All of it must have the same high word.
+    if (inside.start & u64::from(u32::MAX)) + bytes > 1 << 32 {
         return None;
     }
-    let (last, ahead) = (last as u32, ahead as u32);
-    let active = if mask & all_lanes::<N>() == all_lanes::<N>() { [u32::MAX; N] } else { spread(mask.0) };
-    let mut places = Places { at, words: [0; N], active };
-    let unaligned = size as u32 - 1;
-    let mut bad = 0;
-    if words.wide {
-        for lane in 0..N {
-            let distance = low[lane].wrapping_sub(start_low) & active[lane];
-            let off = (high[lane] ^ start_high) & active[lane];
-            let outside = u32::from(distance > last).wrapping_neg();
-            let place = distance.wrapping_add(ahead);
-            bad |= off | (place & active[lane] & unaligned) | outside;
-            places.words[lane] = place / 4;
-        }
-    } else {
-        if start_high != 0 {
+    let mut high = high;
+    if !words.wide {
+        if base >> 32 != 0 {
             return None;
         }
-        let start = start_low.wrapping_sub(words.offset);
-        for lane in 0..N {
-            let distance = low[lane].wrapping_sub(start) & active[lane];
-            let outside = u32::from(distance > last).wrapping_neg();
-            bad |= (distance & unaligned) | outside;
-            places.words[lane] = distance / 4;
-        }
+        // 32-bit addresses wrap as 32-bit registers do.
+        inside.start = u64::from((base as u32).wrapping_sub(words.offset));
+        high = const { &[0; N] };
     }
-    (bad == 0).then_some(places)
+    let good = match mask & all_lanes::<N>() == all_lanes::<N>() {
+        true => inside.places::<N, true>(low, high, const { &[u32::MAX; N] }, places),
+        false => inside.places::<N, false>(low, high, &spread(mask.0), places),
+    };
+    good.then_some(at)
+}
+
+/// Values of address registers that lead to a piece of memory.
+struct Inside {
+    /// The first one.
+    start: u64,
+    /// Where in the piece that is.
+    ahead: u32,
+    /// How far behind the first one the last one is.
+    last: u64,
+    /// Bytes of a lane's words.
+    size: u32,
+}
+
+impl Inside {
+    /// Puts the place of every lane's word. Returns whether all are inside and aligned, of the lanes that take part:
+    /// the active ones, whose words are all ones, and with `ALL` every one.
+    #[inline(always)]
+    fn places<const N: usize, const ALL: bool>(
+        &self,
+        low: &[u32; N],
+        high: &[u32; N],
+        active: &[u32; N],
+        places: &mut [u32; N],
+    ) -> bool {
+        let (start_low, start_high) = (self.start as u32, (self.start >> 32) as u32);
+        let (last, unaligned) = (self.last as u32, self.size - 1);
+        let mut bad = 0;
+        for lane in 0..N {
+            let active = if ALL { u32::MAX } else { active[lane] };
+            let distance = low[lane].wrapping_sub(start_low) & active;
+            let place = distance.wrapping_add(self.ahead);
+            let outside = u32::from(distance > last).wrapping_neg();
+            bad |= ((high[lane] ^ start_high) | (place & unaligned)) & active | outside;
+            places[lane] = place / 4;
+        }
+        bad == 0
+    }
 }
 
 /// The allocation that holds an address: mostly the one that the instruction found last.
@@ -164,10 +182,9 @@ impl Runs {
                 gaps[lane] |= places[lane] ^ places[0].wrapping_add(lane as u32);
             }
         }
-        let none = |lanes: [u32; RUN]| lanes.iter().fold(0, |some, lane| some | lane) == 0;
-        if none(gaps) {
+        if gaps == [0; RUN] {
             Runs::Consecutive
-        } else if none(differ) {
+        } else if differ == [0; RUN] {
             Runs::Same
         } else {
             Runs::Scattered
@@ -183,10 +200,11 @@ pub(super) fn load<const N: usize>(
     constants: &[[u32; N]],
     mask: LaneMask,
 ) -> bool {
-    let Some(places) = places(words, reached, constants, mask) else { return false };
+    let mut places = [0; N];
+    let Some(at) = find_places(words, reached, constants, mask, &mut places) else { return false };
     let Reached { registers, local, memory, shared, .. } = reached;
     let bytes = match words.space {
-        Space::Global | Space::Generic => memory.allocation(places.at).1,
+        Space::Global | Space::Generic => memory.allocation(at).1,
         Space::Shared => &**shared,
         Space::Const => reached.constants,
         Space::Param => reached.params,
@@ -199,17 +217,17 @@ pub(super) fn load<const N: usize>(
     let data = bytes.as_chunks::<4>().0;
     if words.count == 1 {
         if let Some(row) = words.rows[0] {
-            put(registers, row, &gather(data, &places.words), mask);
+            put(registers, row, &gather(data, &places), mask);
         }
         return true;
     }
-    let first = places.words[0];
-    let differ = places.words.iter().fold(0, |differ, place| differ | (place ^ first));
+    let first = places[0];
+    let differ = places.iter().fold(0, |differ, place| differ | (place ^ first));
     for (word, row) in words.rows.iter().enumerate().take(words.count) {
         let Some(row) = row else { continue };
         let mut values = [u32::from_le_bytes(data[first as usize + word]); N];
         if differ != 0 {
-            for (value, &place) in values.iter_mut().zip(&places.words) {
+            for (value, &place) in values.iter_mut().zip(&places) {
                 *value = u32::from_le_bytes(data[place as usize + word]);
             }
         }
@@ -255,13 +273,13 @@ fn gather<const N: usize>(data: &[[u8; 4]], places: &[u32; N]) -> [u32; N] {
 #[inline(never)]
 fn load_local<const N: usize>(
     words: &Words,
-    places: &Places<N>,
+    places: &[u32; N],
     registers: &mut Registers<'_, N>,
     local: &[[u32; N]],
     mask: LaneMask,
 ) {
-    let first = places.words[0];
-    let differ = places.words.iter().fold(0, |differ, place| differ | (place ^ first));
+    let first = places[0];
+    let differ = places.iter().fold(0, |differ, place| differ | (place ^ first));
     for (word, row) in words.rows.iter().enumerate().take(words.count) {
         let Some(row) = row else { continue };
         // What was never written is zero.
@@ -270,7 +288,7 @@ fn load_local<const N: usize>(
             values = *local.get(first as usize + word).unwrap_or(&values);
         } else {
             for lane in 0..N {
-                let held = local.get(places.words[lane] as usize + word);
+                let held = local.get(places[lane] as usize + word);
                 values[lane] = held.map_or(0, |held| held[lane]);
             }
         }
@@ -286,11 +304,12 @@ pub(super) fn store<const N: usize>(
     constants: &[[u32; N]],
     mask: LaneMask,
 ) -> bool {
-    let Some(places) = places(words, reached, constants, mask) else { return false };
+    let mut places = [0; N];
+    let Some(at) = find_places(words, reached, constants, mask, &mut places) else { return false };
     let Reached { registers, local, memory, shared, .. } = reached;
     let registers = registers.words as &[_];
     let bytes = match words.space {
-        Space::Global | Space::Generic => memory.allocation_mut(places.at).1,
+        Space::Global | Space::Generic => memory.allocation_mut(at).1,
         Space::Shared => &mut **shared,
         Space::Local => {
             for (word, row) in words.rows.iter().enumerate().take(words.count) {
@@ -306,8 +325,8 @@ pub(super) fn store<const N: usize>(
     if words.count == 1 && mask & all_lanes::<N>() == all_lanes::<N>() {
         let Some(row) = words.rows[0] else { return true };
         let values = row.lanes(registers, constants);
-        if Runs::of(&places.words) == Runs::Consecutive {
-            let runs = places.words.as_chunks::<RUN>().0;
+        if Runs::of(&places) == Runs::Consecutive {
+            let runs = places.as_chunks::<RUN>().0;
             for (values, places) in values.as_chunks::<RUN>().0.iter().zip(runs) {
                 let first = places[0] as usize;
                 for (word, value) in data[first..first + RUN].iter_mut().zip(values) {
@@ -315,7 +334,7 @@ pub(super) fn store<const N: usize>(
                 }
             }
         } else {
-            for (value, &place) in values.iter().zip(&places.words) {
+            for (value, &place) in values.iter().zip(&places) {
                 data[place as usize] = value.to_le_bytes();
             }
         }
@@ -325,7 +344,7 @@ pub(super) fn store<const N: usize>(
         let Some(row) = row else { continue };
         let values = row.lanes(registers, constants);
         for lane in mask.lanes() {
-            data[places.words[lane] as usize + word] = values[lane].to_le_bytes();
+            data[places[lane] as usize + word] = values[lane].to_le_bytes();
         }
     }
     true
@@ -335,16 +354,15 @@ pub(super) fn store<const N: usize>(
 fn store_local<const N: usize>(
     word: usize,
     values: &[u32; N],
-    places: &Places<N>,
+    places: &[u32; N],
     local: &mut Vec<[u32; N]>,
     mask: LaneMask,
 ) {
-    let rows = places.words.iter().zip(&places.active).map(|(place, active)| place & active);
-    let end = rows.max().unwrap_or(0) as usize + word + 1;
+    let end = mask.lanes().map(|lane| places[lane]).max().unwrap_or(0) as usize + word + 1;
     if local.len() < end {
         local.resize(end, [0; N]);
     }
     for lane in mask.lanes() {
-        local[places.words[lane] as usize + word][lane] = values[lane];
+        local[places[lane] as usize + word][lane] = values[lane];
     }
 }

@@ -41,7 +41,8 @@ impl<const N: usize> Warp<N> {
         let live = LaneMask::first_lanes(lanes);
         let mut tid = [[0; N]; 3];
         // From lane to lane: two divisions for each would be most of what it costs to start a warp.
-        let [mut x, mut y, mut z] = [first % block[0], first / block[0] % block[1], first / block[0] / block[1]];
+        let [mut x, mut y, mut z] =
+            [first % block[0], first / block[0] % block[1], first / block[0] / block[1]];
         for lane in 0..N {
             (tid[0][lane], tid[1][lane], tid[2][lane]) = (x, y, z);
             x += 1;
