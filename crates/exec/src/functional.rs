@@ -19,13 +19,14 @@ use crate::locks::polled::Polled;
 use crate::locks::unit::{LockUnit, LockUnits};
 use crate::locks::written::Written;
 use crate::memory::access::{MemoryOp, WarpAccess};
-use crate::memory::reach::Bad;
+use crate::memory::reach::{Bad, local_extent};
 use crate::memory::shared::Shared;
 use crate::memory::store::{Global, Memory};
 use crate::notes::Notes;
 use crate::output::Output;
 use crate::repetition::{Found, Now, Repetition};
 use crate::stop::{HangReason, Stop};
+use crate::straight::{self, Program, Reached};
 use crate::sync::cluster::{Remote, remote_mbarrier};
 use crate::uninitialised::UninitialisedReads;
 use crate::warp::Warp;
@@ -60,9 +61,11 @@ pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -
         }),
     };
     let total = launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
+    let waits = Waits::new(launch.kernel);
     let mut machine = Machine::<N> {
         launch,
         execution,
+        program: Program::new(launch, !waits.polls.is_empty()),
         residents: Vec::new(),
         next_cta: 0,
         total,
@@ -70,7 +73,7 @@ pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -
         uninitialised: UninitialisedReads::default(),
         access: WarpAccess::default(),
         repeats_wait: repeats_wait(launch.kernel),
-        waits: Waits::new(launch.kernel),
+        waits,
         repetition: Repetition::new(launch.kernel, launch.chip.hang.suspect_cycles),
         rounds: 0,
         uneven: false,
@@ -164,6 +167,8 @@ pub struct Circle<const N: usize> {
 struct Machine<'a, const N: usize> {
     launch: &'a Launch<'a>,
     execution: Execution<'a>,
+    /// For straight runs.
+    program: Program<N>,
     residents: Vec<Resident<N>>,
     next_cta: u64,
     total: u64,
@@ -409,7 +414,38 @@ impl<const N: usize> Machine<'_, N> {
             }
             end = end.min(limit);
         }
+        // Nobody wants to know of each instruction.
+        let runs = !self.repetition.notes() && self.waits.circle.is_none() && self.launch.races.is_none();
         while self.execution.clock < end {
+            if runs
+                && let Some((path, until)) = warps[warp].control.straight()
+                && self.program.begins(path.pc)
+                && let Global::Now(memory) = &mut self.execution.memory
+            {
+                let launch = self.launch;
+                let activation = warps[warp].control.activation();
+                let extent = local_extent(launch.kernel, &warps[warp], &activation);
+                let (registers, local) = warps[warp].registers_and_local(&activation);
+                let mut reached = Reached {
+                    kernel: launch.kernel,
+                    registers,
+                    local: (local, extent),
+                    memory,
+                    shared: &mut cta.shared.bytes,
+                    constants: launch.constants,
+                    params: cta.task.as_ref().map_or(launch.params, |task| &task.params),
+                };
+                let most = end - self.execution.clock;
+                let (pc, ran) = straight::run(&mut self.program, &mut reached, path, until, most);
+                if ran > 0 {
+                    warps[warp].control.arrive(pc);
+                    self.execution.clock += ran;
+                    self.thread_instructions += ran * path.mask.count() as u64;
+                    if pc == until || self.execution.clock == end {
+                        continue;
+                    }
+                }
+            }
             let Some(path) = warps[warp].control.current() else { break };
             // The model's clock: one tick a warp instruction.
             self.execution.clock += 1;

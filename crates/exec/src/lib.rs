@@ -30,6 +30,7 @@ mod printing;
 pub mod races;
 pub mod repetition;
 pub mod stop;
+mod straight;
 pub mod sync;
 pub mod texture;
 pub mod uninitialised;

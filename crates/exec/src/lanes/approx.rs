@@ -6,9 +6,10 @@
 
 use warploom_isa::{Approx, Op, Round, Ty};
 
+use crate::lanes::float::canonical32;
 use crate::lanes::format::{F64_NAN, Format, GROSS_NAN, f64_nan};
 use crate::lanes::half;
-use crate::lanes::vector::{Filled, Inputs, map1, map2, wide};
+use crate::lanes::vector::{Filled, Inputs, Source, map1, map2, wide};
 
 /// `div.approx`, `div.full` and the one-input functions.
 #[inline(never)]
@@ -17,6 +18,8 @@ pub(super) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     match inputs.inst.op {
         Op::FDivApprox { full, ftz } => map2(a.lo, b.lo, |x, y| divide(x, y, full, ftz)),
         Op::FApprox(Approx::Rsqrt, Ty::F64, false) => wide(|i| rsqrt_f64(a.wide(i))),
+        Op::FApprox(Approx::Rcp, Ty::F32, false) => reciprocal32(a),
+        Op::FApprox(Approx::Rsqrt, Ty::F32, false) => reciprocal_root32(a),
         Op::FApprox(function, Ty::F64, _) => wide(|i| gross(function, a.wide(i))),
         Op::FApprox(function, Ty::F32, ftz) => map1(a.lo, |x| {
             let value = of_number(function, Format::F32, ftz, x.into());
@@ -28,6 +31,18 @@ pub(super) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
         }
         _ => Filled::Nothing,
     }
+}
+
+/// The reciprocal of an f32 number. The host rounds as [`Format::narrow`] does, and all lanes at once.
+#[inline(always)]
+pub(super) fn reciprocal32<const N: usize>(a: Source<'_, N>) -> Filled<N> {
+    map1(a.lo, |x| canonical32(((1.0 / f64::from(f32::from_bits(x))) as f32).to_bits()))
+}
+
+/// As [`reciprocal32`], of the root.
+#[inline(always)]
+pub(super) fn reciprocal_root32<const N: usize>(a: Source<'_, N>) -> Filled<N> {
+    map1(a.lo, |x| canonical32(((1.0 / f64::from(f32::from_bits(x)).sqrt()) as f32).to_bits()))
 }
 
 fn round(format: Format, ftz: bool, value: f64) -> u64 {

@@ -11,11 +11,7 @@ use crate::lanes::vector::{
 pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, c } = inputs;
     match inst.op {
-        Op::Logic(logic, ty) => match logic {
-            Logic::And => bitwise(ty, a, b, |x, y| x & y),
-            Logic::Or => bitwise(ty, a, b, |x, y| x | y),
-            Logic::Xor => bitwise(ty, a, b, |x, y| x ^ y),
-        },
+        Op::Logic(logic, ty) => combine(logic, ty, a, b),
         Op::Not(ty) => bitwise(ty, a, a, |x, _| !x),
         Op::Cnot(ty) => match ty.bits() {
             64 => wide(|i| u64::from(a.lo[i] | a.hi[i] == 0)),
@@ -42,19 +38,8 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
                 blend(x, by_b[1], by_b[0])
             })
         }
-        Op::Shl(ty) => match ty.bits() {
-            64 => wide(|i| (a.wide(i) << (b.lo[i] & 63)) & ones64(b.lo[i] < 64)),
-            16 => map2(a.lo, b.lo, |x, n| (x << (n & 15)) & ones(n < 16) & 0xffff),
-            _ => map2(a.lo, b.lo, |x, n| (x << (n & 31)) & ones(n < 32)),
-        },
-        Op::Shr(ty) => match ty {
-            Ty::S64 => wide(|i| (a.wide(i) as i64 >> b.lo[i].min(63)) as u64),
-            Ty::U64 | Ty::B64 => wide(|i| (a.wide(i) >> (b.lo[i] & 63)) & ones64(b.lo[i] < 64)),
-            Ty::S32 => map2(a.lo, b.lo, |x, n| (x as i32 >> n.min(31)) as u32),
-            Ty::S16 => map2(a.lo, b.lo, |x, n| ((x << 16) as i32 >> (n.min(15) + 16)) as u32 & 0xffff),
-            Ty::U16 | Ty::B16 => map2(a.lo, b.lo, |x, n| ((x & 0xffff) >> (n & 15)) & ones(n < 16)),
-            _ => map2(a.lo, b.lo, |x, n| (x >> (n & 31)) & ones(n < 32)),
-        },
+        Op::Shl(ty) => shift_left(ty, a, b),
+        Op::Shr(ty) => shift_right(ty, a, b),
         Op::Shf { left, wrap } => {
             let count = |n: u32| if wrap { n & 31 } else { n.min(32) };
             let joined = |i: usize| u64::from(a.lo[i]) | u64::from(b.lo[i]) << 32;
@@ -97,9 +82,39 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     }
 }
 
+#[inline(always)]
+pub(super) fn combine<const N: usize>(logic: Logic, ty: Ty, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
+    match logic {
+        Logic::And => bitwise(ty, a, b, |x, y| x & y),
+        Logic::Or => bitwise(ty, a, b, |x, y| x | y),
+        Logic::Xor => bitwise(ty, a, b, |x, y| x ^ y),
+    }
+}
+
+#[inline(always)]
+pub(super) fn shift_left<const N: usize>(ty: Ty, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
+    match ty.bits() {
+        64 => wide(|i| (a.wide(i) << (b.lo[i] & 63)) & ones64(b.lo[i] < 64)),
+        16 => map2(a.lo, b.lo, |x, n| (x << (n & 15)) & ones(n < 16) & 0xffff),
+        _ => map2(a.lo, b.lo, |x, n| (x << (n & 31)) & ones(n < 32)),
+    }
+}
+
+#[inline(always)]
+pub(super) fn shift_right<const N: usize>(ty: Ty, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
+    match ty {
+        Ty::S64 => wide(|i| (a.wide(i) as i64 >> b.lo[i].min(63)) as u64),
+        Ty::U64 | Ty::B64 => wide(|i| (a.wide(i) >> (b.lo[i] & 63)) & ones64(b.lo[i] < 64)),
+        Ty::S32 => map2(a.lo, b.lo, |x, n| (x as i32 >> n.min(31)) as u32),
+        Ty::S16 => map2(a.lo, b.lo, |x, n| ((x << 16) as i32 >> (n.min(15) + 16)) as u32 & 0xffff),
+        Ty::U16 | Ty::B16 => map2(a.lo, b.lo, |x, n| ((x & 0xffff) >> (n & 15)) & ones(n < 16)),
+        _ => map2(a.lo, b.lo, |x, n| (x >> (n & 31)) & ones(n < 32)),
+    }
+}
+
 /// A bitwise operation on 16, 32 or 64 bits.
 #[inline(always)]
-fn bitwise<const N: usize>(
+pub(super) fn bitwise<const N: usize>(
     ty: Ty,
     a: Source<'_, N>,
     b: Source<'_, N>,

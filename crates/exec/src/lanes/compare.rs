@@ -18,8 +18,7 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
                 let (low, high) = compare_pair(cmp, ty, ftz, a, b);
                 Filled::Preds(combined(combine, low, third), combined(combine, high, third))
             } else {
-                let answer = compare(cmp, ty, ftz, a, b);
-                Filled::Preds(combined(combine, answer, third), combined(combine, !answer, third))
+                both(compare(cmp, ty, ftz, a, b), combine, third)
             }
         }
         Op::SetpPred(cmp, combine) => {
@@ -33,7 +32,7 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
                 Cmp::Ge | Cmp::Geu => x | !y,
                 _ => x ^ y,
             };
-            Filled::Preds(combined(combine, answer, third), combined(combine, !answer, third))
+            both(answer, combine, third)
         }
         Op::Set { cmp, combine, src, dst, ftz } => {
             let third = regs.read_pred(inst.src[2]);
@@ -59,6 +58,12 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     }
 }
 
+/// The two results of a comparison.
+#[inline(always)]
+pub(super) fn both<const N: usize>(answer: u64, combine: Combine, third: u64) -> Filled<N> {
+    Filled::Preds(combined(combine, answer, third), combined(combine, !answer, third))
+}
+
 #[inline(always)]
 fn is_pair(ty: Ty) -> bool {
     matches!(ty, Ty::F16x2 | Ty::BF16x2 | Ty::U16x2 | Ty::S16x2)
@@ -76,7 +81,13 @@ fn combined(combine: Combine, answer: u64, third: u64) -> u64 {
 
 /// The results of all lanes. Bits beyond the last lane are unspecified.
 #[inline(always)]
-fn compare<const N: usize>(cmp: Cmp, ty: Ty, ftz: bool, a: Source<'_, N>, b: Source<'_, N>) -> u64 {
+pub(super) fn compare<const N: usize>(
+    cmp: Cmp,
+    ty: Ty,
+    ftz: bool,
+    a: Source<'_, N>,
+    b: Source<'_, N>,
+) -> u64 {
     match ty {
         Ty::F32 if !ftz => compare_f32(cmp, a.lo, b.lo),
         Ty::F32 | Ty::F16 | Ty::BF16 => compare_small_float(cmp, ty, ftz, a.lo, b.lo),

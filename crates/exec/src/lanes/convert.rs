@@ -81,7 +81,7 @@ fn extend(x: u32, spare: u32, signed: u32) -> u32 {
 
 /// Integer to integer without saturation.
 #[inline(always)]
-fn integers<const N: usize>(from: Ty, to: Ty, a: Source<'_, N>) -> Filled<N> {
+pub(super) fn integers<const N: usize>(from: Ty, to: Ty, a: Source<'_, N>) -> Filled<N> {
     // A narrower destination takes only its own bits of the source.
     let kept = if to.bits() < from.bits() { to } else { from };
     let (spare, signed) = (32 - kept.bits().min(32), ones(kept.is_signed()));

@@ -20,32 +20,11 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, c } = inputs;
     let again = || Inputs { inst, regs, a, b, c };
     match inst.op {
-        Op::FAdd(ty, mode) => match ty {
-            Ty::F32 if plain(mode) => float32(Exact::Add, mode, inputs, |x, y, _| x + y),
-            Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x + y),
-            _ => arithmetic_rare(Exact::Add, ty, mode, again()),
-        },
-        Op::FSub(ty, mode) => match ty {
-            Ty::F32 if plain(mode) => float32(Exact::Sub, mode, inputs, |x, y, _| x - y),
-            Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x - y),
-            _ => arithmetic_rare(Exact::Sub, ty, mode, again()),
-        },
-        Op::FMul(ty, mode) => match ty {
-            Ty::F32 if plain(mode) => float32(Exact::Mul, mode, inputs, |x, y, _| x * y),
-            Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x * y),
-            _ => arithmetic_rare(Exact::Mul, ty, mode, again()),
-        },
-        Op::FFma(ty, mode) => match ty {
-            Ty::F32 if plain(mode) => float32(Exact::Fma, mode, inputs, f32::mul_add),
-            Ty::F64 if plain(mode) => float64(a, b, c, f64::mul_add),
-            _ => arithmetic_rare(Exact::Fma, ty, mode, again()),
-        },
-        Op::FDiv(ty, mode) => match ty {
-            Ty::F32 if plain(mode) => float32(Exact::Div, mode, inputs, |x, y, _| x / y),
-            // The other way round, for the dividend to be the preferred NaN.
-            Ty::F64 if plain(mode) => float64(b, a, a, |y, x, _| x / y),
-            _ => arithmetic_rare(Exact::Div, ty, mode, again()),
-        },
+        Op::FAdd(ty, mode) => arithmetic(Exact::Add, ty, mode, again()),
+        Op::FSub(ty, mode) => arithmetic(Exact::Sub, ty, mode, again()),
+        Op::FMul(ty, mode) => arithmetic(Exact::Mul, ty, mode, again()),
+        Op::FFma(ty, mode) => arithmetic(Exact::Fma, ty, mode, again()),
+        Op::FDiv(ty, mode) => arithmetic(Exact::Div, ty, mode, again()),
         Op::FAbs(ty, ftz) => sign_bits(ty, ftz, a, |bits, sign| bits & !sign),
         Op::FNeg(ty, ftz) => sign_bits(ty, ftz, a, |bits, sign| bits ^ sign),
         Op::Copysign(ty) => match ty {
@@ -63,6 +42,33 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
             _ => min_max_rare(true, ty, how, again()),
         },
         _ => Filled::Nothing,
+    }
+}
+
+/// Sums, differences, products and quotients.
+#[inline(always)]
+pub(super) fn arithmetic<const N: usize>(
+    op: Exact,
+    ty: Ty,
+    mode: FloatMode,
+    inputs: Inputs<'_, N>,
+) -> Filled<N> {
+    let Inputs { inst, regs, a, b, c } = inputs;
+    let again = || Inputs { inst, regs, a, b, c };
+    match (ty, op) {
+        _ if !plain(mode) => arithmetic_rare(op, ty, mode, again()),
+        (Ty::F32, Exact::Add) => float32(op, mode, inputs, |x, y, _| x + y),
+        (Ty::F32, Exact::Sub) => float32(op, mode, inputs, |x, y, _| x - y),
+        (Ty::F32, Exact::Mul) => float32(op, mode, inputs, |x, y, _| x * y),
+        (Ty::F32, Exact::Fma) => float32(op, mode, inputs, f32::mul_add),
+        (Ty::F32, Exact::Div) => float32(op, mode, inputs, |x, y, _| x / y),
+        (Ty::F64, Exact::Add) => float64(a, b, b, |x, y, _| x + y),
+        (Ty::F64, Exact::Sub) => float64(a, b, b, |x, y, _| x - y),
+        (Ty::F64, Exact::Mul) => float64(a, b, b, |x, y, _| x * y),
+        (Ty::F64, Exact::Fma) => float64(a, b, c, f64::mul_add),
+        // The other way round, for the dividend to be the preferred NaN.
+        (Ty::F64, Exact::Div) => float64(b, a, a, |y, x, _| x / y),
+        _ => arithmetic_rare(op, ty, mode, again()),
     }
 }
 
@@ -197,7 +203,12 @@ pub(super) fn rounded_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
 
 /// `abs` and `neg`: the sign bit of numbers, after flushing if asked.
 #[inline(always)]
-fn sign_bits<const N: usize>(ty: Ty, ftz: bool, a: Source<'_, N>, f: impl Fn(u32, u32) -> u32) -> Filled<N> {
+pub(super) fn sign_bits<const N: usize>(
+    ty: Ty,
+    ftz: bool,
+    a: Source<'_, N>,
+    f: impl Fn(u32, u32) -> u32,
+) -> Filled<N> {
     match ty {
         Ty::F64 => {
             const INFINITY: u32 = 0x7ff0_0000;
@@ -231,7 +242,7 @@ fn order32(bits: u32) -> i32 {
 
 /// The smaller (or, with `most`, the larger) of two numbers; a NaN loses, or else wins; two give the canonical one.
 #[inline(always)]
-fn least32(x: u32, y: u32, most: bool, nan_loses: bool) -> u32 {
+pub(super) fn least32(x: u32, y: u32, most: bool, nan_loses: bool) -> u32 {
     let x_nan = x & !F32_SIGN > F32_INFINITY;
     let y_nan = y & !F32_SIGN > F32_INFINITY;
     let less = if most { order32(x) > order32(y) } else { order32(x) < order32(y) };

@@ -12,51 +12,10 @@ use crate::lanes::vector::{
 pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, c } = inputs;
     match inst.op {
-        Op::IAdd(ty, clamp) => match ty {
-            Ty::U64 | Ty::S64 | Ty::B64 if clamp == Clamp::None => {
-                let (lo, hi, _) = add64(a, b, 0);
-                Filled::Wide(lo, hi)
-            }
-            _ if clamp == Clamp::Sat => saturating(inst.op, a, b),
-            Ty::U16x2 | Ty::S16x2 => map2(a.lo, b.lo, |x, y| halves2(x, y, u32::wrapping_add)),
-            Ty::U16 | Ty::S16 | Ty::B16 => map2(a.lo, b.lo, |x, y| x.wrapping_add(y) & 0xffff),
-            _ => map2(a.lo, b.lo, u32::wrapping_add),
-        },
-        Op::ISub(ty, clamp) => match ty {
-            Ty::U64 | Ty::S64 | Ty::B64 if clamp == Clamp::None => {
-                let (lo, hi, _) = sub64(a, b, 0);
-                Filled::Wide(lo, hi)
-            }
-            _ if clamp == Clamp::Sat => saturating(inst.op, a, b),
-            Ty::U16x2 | Ty::S16x2 => map2(a.lo, b.lo, |x, y| halves2(x, y, u32::wrapping_sub)),
-            Ty::U16 | Ty::S16 | Ty::B16 => map2(a.lo, b.lo, |x, y| x.wrapping_sub(y) & 0xffff),
-            _ => map2(a.lo, b.lo, u32::wrapping_sub),
-        },
-        Op::IMul(ty, part) => match (ty, part) {
-            (Ty::U32 | Ty::S32 | Ty::B32, Part::Lo) => map2(a.lo, b.lo, u32::wrapping_mul),
-            (Ty::U32, Part::Wide) => wide(|i| u64::from(a.lo[i]) * u64::from(b.lo[i])),
-            (Ty::S32, Part::Wide) => wide(|i| signed_product(a.lo[i], b.lo[i]) as u64),
-            (Ty::U32, Part::Hi) => map2(a.lo, b.lo, |x, y| ((u64::from(x) * u64::from(y)) >> 32) as u32),
-            (Ty::S32, Part::Hi) => map2(a.lo, b.lo, |x, y| (signed_product(x, y) >> 32) as u32),
-            (Ty::U64 | Ty::S64 | Ty::B64, Part::Lo) => wide(|i| a.wide(i).wrapping_mul(b.wide(i))),
-            _ => multiply_rare(ty, part, a, b),
-        },
-        Op::IMad(ty, part, clamp) => match (ty, part) {
-            _ if clamp == Clamp::Sat => mad_hi_sat(a, b, c),
-            (Ty::U32 | Ty::S32 | Ty::B32, Part::Lo) => {
-                map3(a.lo, b.lo, c.lo, |x, y, z| x.wrapping_mul(y).wrapping_add(z))
-            }
-            (Ty::U32, Part::Wide) => {
-                wide(|i| (u64::from(a.lo[i]) * u64::from(b.lo[i])).wrapping_add(c.wide(i)))
-            }
-            (Ty::S32, Part::Wide) => {
-                wide(|i| (signed_product(a.lo[i], b.lo[i]) as u64).wrapping_add(c.wide(i)))
-            }
-            (Ty::U64 | Ty::S64 | Ty::B64, Part::Lo) => {
-                wide(|i| a.wide(i).wrapping_mul(b.wide(i)).wrapping_add(c.wide(i)))
-            }
-            _ => add_to_product(ty, part, multiply_rare(ty, part, a, b), c),
-        },
+        Op::IAdd(ty, clamp) => add(ty, clamp, a, b),
+        Op::ISub(ty, clamp) => subtract(ty, clamp, a, b),
+        Op::IMul(ty, part) => multiply(ty, part, a, b),
+        Op::IMad(ty, part, clamp) => multiply_add(ty, part, clamp, [a, b, c]),
         Op::AddCarry(ty) => {
             let carry = regs.read_pred(inst.src[2]);
             if ty.is_wide() {
@@ -104,7 +63,75 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
 }
 
 #[inline(always)]
-fn least<const N: usize>(ty: Ty, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
+pub(super) fn add<const N: usize>(ty: Ty, clamp: Clamp, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
+    match ty {
+        Ty::U64 | Ty::S64 | Ty::B64 if clamp == Clamp::None => {
+            let (lo, hi, _) = add64(a, b, 0);
+            Filled::Wide(lo, hi)
+        }
+        _ if clamp == Clamp::Sat => saturating(Op::IAdd(ty, clamp), a, b),
+        Ty::U16x2 | Ty::S16x2 => map2(a.lo, b.lo, |x, y| halves2(x, y, u32::wrapping_add)),
+        Ty::U16 | Ty::S16 | Ty::B16 => map2(a.lo, b.lo, |x, y| x.wrapping_add(y) & 0xffff),
+        _ => map2(a.lo, b.lo, u32::wrapping_add),
+    }
+}
+
+#[inline(always)]
+pub(super) fn subtract<const N: usize>(
+    ty: Ty,
+    clamp: Clamp,
+    a: Source<'_, N>,
+    b: Source<'_, N>,
+) -> Filled<N> {
+    match ty {
+        Ty::U64 | Ty::S64 | Ty::B64 if clamp == Clamp::None => {
+            let (lo, hi, _) = sub64(a, b, 0);
+            Filled::Wide(lo, hi)
+        }
+        _ if clamp == Clamp::Sat => saturating(Op::ISub(ty, clamp), a, b),
+        Ty::U16x2 | Ty::S16x2 => map2(a.lo, b.lo, |x, y| halves2(x, y, u32::wrapping_sub)),
+        Ty::U16 | Ty::S16 | Ty::B16 => map2(a.lo, b.lo, |x, y| x.wrapping_sub(y) & 0xffff),
+        _ => map2(a.lo, b.lo, u32::wrapping_sub),
+    }
+}
+
+#[inline(always)]
+pub(super) fn multiply<const N: usize>(ty: Ty, part: Part, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
+    match (ty, part) {
+        (Ty::U32 | Ty::S32 | Ty::B32, Part::Lo) => map2(a.lo, b.lo, u32::wrapping_mul),
+        (Ty::U32, Part::Wide) => wide(|i| u64::from(a.lo[i]) * u64::from(b.lo[i])),
+        (Ty::S32, Part::Wide) => wide(|i| signed_product(a.lo[i], b.lo[i]) as u64),
+        (Ty::U32, Part::Hi) => map2(a.lo, b.lo, |x, y| ((u64::from(x) * u64::from(y)) >> 32) as u32),
+        (Ty::S32, Part::Hi) => map2(a.lo, b.lo, |x, y| (signed_product(x, y) >> 32) as u32),
+        (Ty::U64 | Ty::S64 | Ty::B64, Part::Lo) => wide(|i| a.wide(i).wrapping_mul(b.wide(i))),
+        _ => multiply_rare(ty, part, a, b),
+    }
+}
+
+/// Of the three sources, the product of the first two is added to the third.
+#[inline(always)]
+pub(super) fn multiply_add<const N: usize>(
+    ty: Ty,
+    part: Part,
+    clamp: Clamp,
+    [a, b, c]: [Source<'_, N>; 3],
+) -> Filled<N> {
+    match (ty, part) {
+        _ if clamp == Clamp::Sat => mad_hi_sat(a, b, c),
+        (Ty::U32 | Ty::S32 | Ty::B32, Part::Lo) => {
+            map3(a.lo, b.lo, c.lo, |x, y, z| x.wrapping_mul(y).wrapping_add(z))
+        }
+        (Ty::U32, Part::Wide) => wide(|i| (u64::from(a.lo[i]) * u64::from(b.lo[i])).wrapping_add(c.wide(i))),
+        (Ty::S32, Part::Wide) => wide(|i| (signed_product(a.lo[i], b.lo[i]) as u64).wrapping_add(c.wide(i))),
+        (Ty::U64 | Ty::S64 | Ty::B64, Part::Lo) => {
+            wide(|i| a.wide(i).wrapping_mul(b.wide(i)).wrapping_add(c.wide(i)))
+        }
+        _ => add_to_product(ty, part, multiply_rare(ty, part, a, b), c),
+    }
+}
+
+#[inline(always)]
+pub(super) fn least<const N: usize>(ty: Ty, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
     match ty {
         Ty::U32 => map2(a.lo, b.lo, u32::min),
         Ty::S32 => map2(a.lo, b.lo, |x, y| (x as i32).min(y as i32) as u32),
@@ -118,7 +145,7 @@ fn least<const N: usize>(ty: Ty, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N
 }
 
 #[inline(always)]
-fn most<const N: usize>(ty: Ty, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
+pub(super) fn most<const N: usize>(ty: Ty, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
     match ty {
         Ty::U32 => map2(a.lo, b.lo, u32::max),
         Ty::S32 => map2(a.lo, b.lo, |x, y| (x as i32).max(y as i32) as u32),

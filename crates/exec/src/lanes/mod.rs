@@ -19,6 +19,7 @@ mod convert;
 mod exact;
 mod float;
 pub(crate) mod format;
+pub(crate) mod frequent;
 mod half;
 mod integer;
 mod moves;
@@ -31,7 +32,8 @@ use warploom_isa::{Dst, Inst, Op, Operand};
 
 use crate::kit::lane_mask::LaneMask;
 pub use crate::lanes::atomic::{AtomicUnit, atomic, exchanged};
-use crate::lanes::vector::{Filled, Inputs, Source, blend, spread};
+pub(crate) use crate::lanes::vector::spread;
+use crate::lanes::vector::{Filled, Inputs, Source, blend};
 
 /// The registers of the function a warp is running, as lane arrays.
 pub struct Registers<'a, const N: usize> {
@@ -45,7 +47,7 @@ pub struct Registers<'a, const N: usize> {
 }
 
 #[inline(always)]
-const fn all_lanes<const N: usize>() -> LaneMask {
+pub(crate) const fn all_lanes<const N: usize>() -> LaneMask {
     LaneMask(if N >= 64 { u64::MAX } else { (1 << N) - 1 })
 }
 
@@ -196,8 +198,19 @@ fn step<const N: usize>(inst: &Inst, regs: &mut Registers<'_, N>, imms: &[u64], 
     source!(a, inst.src[0], regs, imms);
     source!(b, inst.src[1], regs, imms);
     source!(c, inst.src[2], regs, imms);
-    let inputs = Inputs { inst, regs, a, b, c };
-    match compute(inputs) {
+    let filled = compute(Inputs { inst, regs, a, b, c });
+    write(inst, regs, filled, mask)
+}
+
+/// Writes a result under the mask. Returns false if there is none.
+#[inline(always)]
+fn write<const N: usize>(
+    inst: &Inst,
+    regs: &mut Registers<'_, N>,
+    filled: Filled<N>,
+    mask: LaneMask,
+) -> bool {
+    match filled {
         Filled::Word(lo) => regs.write32(inst.dst, &lo, mask),
         Filled::Wide(lo, hi) => regs.write_words(inst.dst, &lo, &hi, mask),
         Filled::Pred(p) => regs.write_pred(inst.dst, p, mask),

@@ -1,6 +1,6 @@
 //! Moves, packing, selection.
 
-use warploom_isa::{Op, Operand, PrmtMode};
+use warploom_isa::{Op, Operand, PrmtMode, Ty};
 
 use crate::lanes::vector::{Filled, Inputs, Source, blend, lanes, map1, map2, ones, spread, word};
 
@@ -8,13 +8,7 @@ use crate::lanes::vector::{Filled, Inputs, Source, blend, lanes, map1, map2, one
 pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, c } = inputs;
     match inst.op {
-        Op::Mov(ty) => {
-            if ty.is_wide() {
-                Filled::Wide(*a.lo, *a.hi)
-            } else {
-                Filled::Word(*a.lo)
-            }
-        }
+        Op::Mov(ty) => copy(ty, a),
         Op::MovPred => Filled::Pred(regs.read_pred(inst.src[0])),
         Op::Pack64 => Filled::Wide(*a.lo, *b.lo),
         Op::Pack32x16 => map2(a.lo, b.lo, |x, y| (x & 0xffff) | y << 16),
@@ -48,9 +42,19 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     }
 }
 
+#[inline(always)]
+pub(super) fn copy<const N: usize>(ty: Ty, a: Source<'_, N>) -> Filled<N> {
+    if ty.is_wide() { Filled::Wide(*a.lo, *a.hi) } else { Filled::Word(*a.lo) }
+}
+
 /// `k ? a : b`.
 #[inline(always)]
-fn select<const N: usize>(a: Source<'_, N>, b: Source<'_, N>, k: &[u32; N], wide: bool) -> Filled<N> {
+pub(super) fn select<const N: usize>(
+    a: Source<'_, N>,
+    b: Source<'_, N>,
+    k: &[u32; N],
+    wide: bool,
+) -> Filled<N> {
     if wide {
         return Filled::Wide(
             lanes(|i| blend(k[i], a.lo[i], b.lo[i])),

@@ -128,7 +128,7 @@ pub(super) fn blend64(k: u64, a: u64, b: u64) -> u64 {
 
 /// One word per lane: all ones where the lane's bit of `mask` is set.
 #[inline(always)]
-pub(super) fn spread<const N: usize>(mask: u64) -> [u32; N] {
+pub(crate) fn spread<const N: usize>(mask: u64) -> [u32; N] {
     let words = [mask as u32, (mask >> 32) as u32];
     let mut out = [0; N];
     for i in 0..N {

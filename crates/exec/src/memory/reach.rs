@@ -421,7 +421,7 @@ fn misaligned<const N: usize>(touch: Touch, addresses: &Addresses<N>, mask: Lane
 }
 
 /// How far a thread's local memory reaches while this activation runs.
-fn local_extent<const N: usize>(kernel: &Kernel, warp: &Warp<N>, activation: &Activation) -> u64 {
+pub(crate) fn local_extent<const N: usize>(kernel: &Kernel, warp: &Warp<N>, activation: &Activation) -> u64 {
     let frame = activation.frame as u64 + kernel.functions[activation.function as usize].frame_bytes as u64;
     frame.max(warp.highest_stack_top() as u64)
 }

@@ -241,6 +241,12 @@ impl Memory {
         (address - self.allocations[at].base < self.allocations[at].bytes.len() as u64).then_some(at)
     }
 
+    /// Whether the allocation of a number holds `address`.
+    #[inline(always)]
+    pub fn holds(&self, at: usize, address: u64) -> bool {
+        self.allocations.get(at).is_some_and(|a| address.wrapping_sub(a.base) < a.bytes.len() as u64)
+    }
+
     /// An allocation's address and bytes.
     #[inline]
     pub fn allocation(&self, at: usize) -> (u64, &[u8]) {

@@ -145,6 +145,8 @@ impl Barriers {
         self.barriers
             .iter_mut()
             .zip(0..)
+            // Mostly nobody is at any.
+            .filter(|(barrier, _)| barrier.arrived > 0 || !barrier.partial.is_empty())
             .filter_map(|(barrier, id)| {
                 barrier.settle_warp(warp, warp_lanes);
                 let expected = barrier.expected.unwrap_or(live_warps * lanes);

@@ -105,6 +105,18 @@ impl Control {
         forward!(self, inner => inner.advance())
     }
 
+    /// The current path, and where it meets others, if it runs up to there whatever the other paths do.
+    #[inline(always)]
+    pub(crate) fn straight(&self) -> Option<(Group, Pc)> {
+        forward!(self, inner => inner.straight())
+    }
+
+    /// The current path has run straight on to `pc`.
+    #[inline(always)]
+    pub(crate) fn arrive(&mut self, pc: Pc) {
+        forward!(self, inner => inner.arrive(pc))
+    }
+
     /// The current path splits into `groups`, which partition its lanes; they reconverge at `reconverge`.
     pub fn branch(&mut self, groups: &[Group], reconverge: Pc) {
         forward!(self, inner => inner.branch(groups, reconverge))

@@ -91,6 +91,17 @@ impl Splits {
         Some(Group { pc: split.pc, mask: split.mask })
     }
 
+    /// With several paths, which one runs is decided after each instruction.
+    #[inline(always)]
+    pub(crate) fn straight(&self) -> Option<(Group, Pc)> {
+        Some((self.current().filter(|_| !self.is_parted())?, Pc::RETURN))
+    }
+
+    #[inline(always)]
+    pub(crate) fn arrive(&mut self, pc: Pc) {
+        self.splits[self.current].pc = pc;
+    }
+
     pub fn is_parted(&self) -> bool {
         self.splits.len() > 1
     }

@@ -39,12 +39,20 @@ impl<const N: usize> Warp<N> {
         let first = id * N as u32;
         let lanes = (threads - first).min(N as u32);
         let live = LaneMask::first_lanes(lanes);
-        let thread = |lane: usize| first + lane as u32;
-        let tid = [
-            std::array::from_fn(|lane| thread(lane) % block[0]),
-            std::array::from_fn(|lane| thread(lane) / block[0] % block[1]),
-            std::array::from_fn(|lane| thread(lane) / block[0] / block[1]),
-        ];
+        let mut tid = [[0; N]; 3];
+        // From lane to lane: two divisions for each would be most of what it costs to start a warp.
+        let [mut x, mut y, mut z] =
+            [first % block[0], first / block[0] % block[1], first / block[0] / block[1]];
+        for lane in 0..N {
+            (tid[0][lane], tid[1][lane], tid[2][lane]) = (x, y, z);
+            x += 1;
+            if x == block[0] {
+                (x, y) = (0, y + 1);
+            }
+            if y == block[1] {
+                (y, z) = (0, z + 1);
+            }
+        }
         let activation = Activation::default();
         let start = kernel.functions[0].start;
         let control = match divergence {
@@ -86,6 +94,20 @@ impl<const N: usize> Warp<N> {
             preds: &mut self.preds[activation.predicates as usize..],
             frame: activation.frame,
         }
+    }
+
+    /// As [`Warp::registers`], with all of local memory that was ever written.
+    #[inline(always)]
+    pub(crate) fn registers_and_local(
+        &mut self,
+        activation: &Activation,
+    ) -> (Registers<'_, N>, &mut Vec<[u32; N]>) {
+        let registers = Registers {
+            words: &mut self.words[activation.registers as usize..],
+            preds: &mut self.preds[activation.predicates as usize..],
+            frame: activation.frame,
+        };
+        (registers, &mut self.local)
     }
 
     /// A word of local memory in every lane; zero if never written.

@@ -89,6 +89,20 @@ impl SimtStack {
         Some(Group { pc: top.pc, mask: top.mask })
     }
 
+    #[inline(always)]
+    pub(crate) fn straight(&self) -> Option<(Group, Pc)> {
+        Some((self.current()?, self.entries.last()?.reconverge))
+    }
+
+    #[inline(always)]
+    pub(crate) fn arrive(&mut self, pc: Pc) {
+        let top = self.top();
+        top.pc = pc;
+        if top.pc == top.reconverge {
+            self.settle();
+        }
+    }
+
     /// The top path, with its activation and wait.
     pub fn top_path(&self) -> Option<(Group, Activation, Option<Wait>)> {
         self.entries.last().map(|e| (Group { pc: e.pc, mask: e.mask }, e.activation, self.wait))
