@@ -1,9 +1,8 @@
 //! Loads and stores of whole words, straight between memory and registers.
 //!
 //! Addresses are compared as 32-bit distances from the start of the memory that holds the first lane's: all lanes at
-//! once, and eight to a vector of the host. That takes the place of [`Reach::each_space`]
-//! (crate::memory::reach::Reach::each_space), whose 64-bit addresses are first told apart by their pattern. Whatever is
-//! not inside that memory, or not aligned, is left to it.
+//! once, and eight to a vector of the host. That takes the place of `Reach::each_space`, whose 64-bit addresses are
+//! first told apart by their pattern. Whatever is not inside that memory, or not aligned, is left to it.
 
 use warploom_isa::{Dst, Reg, Space};
 
