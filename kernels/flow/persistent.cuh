@@ -348,8 +348,8 @@ WL_FN unsigned any_of(unsigned flags) {
 constexpr unsigned AT_ONCE = 4;
 
 // Frees done elements of a channel whose other elements are still in flight: all that are done before the first that is
-// not. A lane looks at four entries together, and at several such blocks. More wait for the next look: on an H200, to go
-// on until the first that is not done doubled the time of programs that need no more room.
+// not. A lane looks at four entries together, and at several such blocks. More wait for the next look: on an H200,
+// programs that need no more room were slower where this went on until the first that is not done.
 WL_FN void free_done(const Shared& s, unsigned cell) {
     const Channel* channel = s.channels + s.cells[cell].channel;
     const unsigned head = s.head[cell], next = s.next[cell], first = head & -4u;
