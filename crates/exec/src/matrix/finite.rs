@@ -113,7 +113,7 @@ fn add(a: (&[i32], &[i32]), b: (&[i32], &[i32]), up: u32, (value, exponent): (i6
     }
     let mut sum = cut(value, largest - exponent);
     for at in 0..count {
-        let product = i64::from(a.0[at]) * i64::from(b.0[at]) << up;
+        let product = (i64::from(a.0[at]) * i64::from(b.0[at])) << up;
         sum += cut(product, largest - a.1[at] - b.1[at]);
     }
     (sum, largest.max(NONE))

@@ -39,12 +39,11 @@ impl<const N: usize> Warp<N> {
         let first = id * N as u32;
         let lanes = (threads - first).min(N as u32);
         let live = LaneMask::first_lanes(lanes);
-        let mut tid = [[0; N]; 3];
         // From lane to lane: two divisions for each would be most of what it costs to start a warp.
         let [mut x, mut y, mut z] =
             [first % block[0], first / block[0] % block[1], first / block[0] / block[1]];
-        for lane in 0..N {
-            (tid[0][lane], tid[1][lane], tid[2][lane]) = (x, y, z);
+        let threads: [[u32; 3]; N] = std::array::from_fn(|_| {
+            let thread = [x, y, z];
             x += 1;
             if x == block[0] {
                 (x, y) = (0, y + 1);
@@ -52,7 +51,9 @@ impl<const N: usize> Warp<N> {
             if y == block[1] {
                 (y, z) = (0, z + 1);
             }
-        }
+            thread
+        });
+        let tid = std::array::from_fn(|axis| threads.map(|thread| thread[axis]));
         let activation = Activation::default();
         let start = kernel.functions[0].start;
         let control = match divergence {
