@@ -104,7 +104,11 @@ fn one_dimension_follows_the_guides_formulas() {
             assert_eq!(fetch(normalized(AddressMode::Wrap, true), &[0.0, 1.0]), [45.0, 45.0]);
             let border = Sampler { border: [-1.0; 4], ..sampler(AddressMode::Border) };
             assert_eq!(fetch(border, &[-0.5, 0.0, 3.9, 4.0]), [-1.0, 10.0, 80.0, -1.0]);
-            assert_eq!(fetch(Sampler { linear: true, ..border }, &[0.0, 4.0]), [4.5, 39.5]);
+            // A line is an image of one row, fetched at its upper edge.
+            let linear_border = Sampler { linear: true, ..border };
+            assert_eq!(fetch(linear_border, &[0.0, 4.0]), [1.75, 19.25]);
+            let address = [AddressMode::Border, AddressMode::Clamp, AddressMode::Clamp];
+            assert_eq!(fetch(Sampler { address, ..linear_border }, &[0.0, 4.0]), [4.5, 39.5]);
             // Without normalized coordinates there is nothing to repeat.
             assert_eq!(fetch(sampler(AddressMode::Wrap), &[-3.0, 9.0]), [10.0, 80.0]);
         }

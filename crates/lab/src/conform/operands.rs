@@ -38,7 +38,7 @@ impl Domain {
 pub(crate) fn operands(case: &Case) -> Vec<u64> {
     let mut random = Random::named(&case.name);
     let edges: Vec<Vec<u64>> = case.inputs.iter().map(|i| edges_of(i.slot)).collect();
-    let crossed: usize = edges.iter().map(Vec::len).product();
+    let crossed = edges.iter().map(Vec::len).fold(1, usize::saturating_mul);
     let all = crossed <= case.tuples * 5 / 8;
     let mut out = Vec::with_capacity(case.tuples * case.inputs.len());
     for k in 0..case.tuples {
