@@ -1,12 +1,12 @@
 //! Sums of products, in the order and width of the hardware. PTX leaves both open; these are those of an H200, bit by
 //! bit (`warploom conform`).
 //!
-//! - Floating point of 16 bits and more: the products of a block of K and the accumulator are added at once. Each is cut
-//!   off [`EXTRA_BITS`] below the last bit of a single-precision number with the largest exponent of them; the sum is
-//!   cut off to single precision, or rounded to half.
+//! - Floating point of 16 bits and more: the products of a block of K and the accumulator are added at once. Each is
+//!   cut off [`EXTRA_BITS`] below the last bit of a single-precision number with the largest exponent of them; the sum
+//!   is cut off to single precision, or rounded to half.
 //! - 8-bit floats, `wgmma`: the same for all of K, with sums of [`SHORT_FRACTION`] bits.
-//! - 8-bit floats, `mma`: Hopper has no such unit. They become halves, which are multiplied in two steps: first the even
-//!   pairs of K, then the odd ones. The accumulator is added last, by an ordinary addition.
+//! - 8-bit floats, `mma`: Hopper has no such unit. They become halves, which are multiplied in two steps: first the
+//!   even pairs of K, then the odd ones. The accumulator is added last, by an ordinary addition.
 //! - `m8n8k4` of halves, for which no chip since Volta has a unit: a chain of multiply-adds, and then the accumulator.
 //! - Doubles: a chain of fused multiply-adds in the order of K.
 //! - Integers are exact.
