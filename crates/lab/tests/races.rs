@@ -63,7 +63,7 @@ const SMALL: &[(&str, &str)] = &[
 const KNOWN: &[&str] = &["bfs"];
 
 /// Runs of firmware are not checked.
-const FIRMWARE: &[&str] = &["fibonacci", "queens", "sort", "strassen"];
+const FIRMWARE: &[&str] = &["fibonacci", "queens", "sort", "strassen", "tree"];
 
 #[track_caller]
 fn silent(name: &str, params: &str, chip: &str, model: SimModel) {
