@@ -1,7 +1,7 @@
 //! `warploom check`: whether files load, what each kernel needs, and which loops may wait for another thread.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -25,17 +25,21 @@ pub(crate) fn check(options: &CheckOptions) -> Result<Exit, Failure> {
     // A mistake in the chip is told once.
     let given = options.chip.chip.as_deref();
     given.map(|name| Chip::load(name, &options.chip.set)).transpose().map_err(Error::from)?;
-    let steps = (options.files.len() > 1).then(Steps::new);
+    let programs: Vec<&[PathBuf]> = match options.link {
+        true => vec![&options.files[..]],
+        false => options.files.chunks(1).collect(),
+    };
+    let steps = (programs.len() > 1).then(Steps::new);
     let mut exit = Exit::Good;
     let mut files = Vec::new();
-    for (i, path) in options.files.iter().enumerate() {
+    for (i, paths) in programs.iter().enumerate() {
         if i > 0 && !options.json {
             term::print("\n")?;
         }
         if let Some(steps) = &steps {
-            steps.set(i, options.files.len(), path.display().to_string());
+            steps.set(i, programs.len(), name(paths));
         }
-        let (file, failures) = check_file(path, options);
+        let (file, failures) = check_program(paths, options);
         if !options.json {
             term::print(&file.text(options.listing))?;
         }
@@ -118,10 +122,15 @@ struct SpinFacts {
     why: String,
 }
 
-fn check_file(path: &Path, options: &CheckOptions) -> (FileFacts, Vec<Failure>) {
-    let name = path.display().to_string();
-    let mut facts = FileFacts { file: name, dialect: None, chip: None, target: None, kernels: Vec::new() };
-    let (file, chip, mut gpu) = match open(path, options) {
+/// The name of a program of some files.
+fn name(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" + ")
+}
+
+fn check_program(paths: &[PathBuf], options: &CheckOptions) -> (FileFacts, Vec<Failure>) {
+    let mut facts =
+        FileFacts { file: name(paths), dialect: None, chip: None, target: None, kernels: Vec::new() };
+    let (file, chip, mut gpu) = match open(paths, options) {
         Ok(opened) => opened,
         Err(failure) => return (facts, vec![failure]),
     };
@@ -145,9 +154,9 @@ fn check_file(path: &Path, options: &CheckOptions) -> (FileFacts, Vec<Failure>) 
     (facts, failures)
 }
 
-/// A file with its chip and a device.
-fn open(path: &Path, options: &CheckOptions) -> Result<(KernelFile, Chip, Device), Failure> {
-    let file = input::read(path, &options.cuda)?;
+/// A program with its chip and a device.
+fn open(paths: &[PathBuf], options: &CheckOptions) -> Result<(KernelFile, Chip, Device), Failure> {
+    let file = input::read_linked(paths.iter().cloned(), &options.cuda)?;
     let name = options.chip.chip.as_deref().unwrap_or_else(|| file.chip());
     let chip = Chip::load(name, &options.chip.set).map_err(Error::from)?;
     let gpu = Device::sim_with(chip.clone(), SimOptions::default());

@@ -1,6 +1,6 @@
 //! Kernel files on a device: read, compiled if they are CUDA, and the chip that they are for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use warploom_lab::kernel::{FileError, KernelFile};
 
@@ -15,6 +15,15 @@ pub(crate) fn read(path: &Path, options: &CudaOptions) -> Result<KernelFile, Fai
         term::eprint(file.warnings.trim_end());
     }
     Ok(file)
+}
+
+/// Reads the files of a program and links them.
+pub(crate) fn read_linked(
+    paths: impl IntoIterator<Item = PathBuf>,
+    options: &CudaOptions,
+) -> Result<KernelFile, Failure> {
+    let files: Result<Vec<_>, _> = paths.into_iter().map(|path| read(&path, options)).collect();
+    Ok(KernelFile::linked(files?)?)
 }
 
 /// Names the chip that a kernel file is for, unless one is named. Returns why that one.

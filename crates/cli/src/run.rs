@@ -1,7 +1,7 @@
 //! `warploom run`: one launch, from the command line's arguments to a summary.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use warploom::isa::Ty;
@@ -24,11 +24,13 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
     if plan::is_plan(&options.file) {
         return plan::run(options);
     }
-    if let Some(param) = options.params.first() {
+    if let Some(param) = options.params.iter().find(|param| param.contains('=') && !Path::new(param).exists())
+    {
         return Err(Failure::input(format!("`{param}`: a kernel's file has no parameters"))
             .help("give its arguments with --arg; parameters are those of a plan (docs/plans.md)"));
     }
-    let file = input::read(&options.file, &options.cuda)?;
+    let others = options.params.iter().map(PathBuf::from);
+    let file = input::read_linked([options.file.clone()].into_iter().chain(others), &options.cuda)?;
     let mut machine = options.machine.clone();
     let chosen = input::choose_chip(&file, &mut machine.chip);
     let mut gpu = machine::open(&machine)?;

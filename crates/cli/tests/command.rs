@@ -358,6 +358,65 @@ fn reports_name_parameters_and_kernels_as_the_source_does() {
     assert!(message.contains("error: kernel `hist(unsigned int*)` faults: "), "{message}");
 }
 
+/// A kernel that calls a function of another file.
+const CALLER: &str = ".extern .func (.param .b32 r) twice(.param .b32 x);
+.extern .global .align 4 .u32 offset;
+.visible .entry k(.param .u64 out) {
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    .param .b32 r, x;
+    mov.u32 %r1, %tid.x;
+    st.param.b32 [x], %r1;
+    call (r), twice, (x);
+    ld.param.b32 %r2, [r];
+    ld.global.u32 %r3, [offset];
+    add.u32 %r2, %r2, %r3;
+    ld.param.u64 %rd1, [out];
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r2;
+    ret;
+}";
+
+const CALLED: &str = ".visible .global .align 4 .u32 offset = 5;
+.visible .func (.param .b32 r) twice(.param .b32 x) {
+    .reg .b32 %r1;
+    ld.param.b32 %r1, [x];
+    add.u32 %r1, %r1, %r1;
+    st.param.b32 [r], %r1;
+    ret;
+}";
+
+#[test]
+fn files_are_linked() {
+    let dir = scratch("linked");
+    for (name, text) in
+        [("caller.ptx", CALLER), ("called.ptx", CALLED), ("bad.ptx", ".func f( { }")]
+    {
+        std::fs::write(dir.join(name), format!("{HEADER}{text}")).unwrap();
+    }
+    let output = warploom_in(&dir, "run caller.ptx called.ptx --block 4 --arg buf:u32:4=zero --dump 0");
+    assert_eq!((code(&output), stderr(&output)), (0, String::new()));
+    assert!(stdout(&output).starts_with("5 7 9 11\n"), "{}", stdout(&output));
+    let output = warploom_in(&dir, "check --link caller.ptx called.ptx");
+    assert!(
+        stdout(&output).contains("caller.ptx + called.ptx: PTX 6.3, sm_70, 1 kernel"),
+        "{}",
+        stdout(&output)
+    );
+    assert_eq!(code(&warploom_in(&dir, "check caller.ptx called.ptx")), 2);
+    for (files, message) in [
+        ("caller.ptx", "no body for `twice`: is it in another file"),
+        ("caller.ptx called.ptx called.ptx", "`offset` is declared twice"),
+        ("caller.ptx bad.ptx", "bad.ptx:4:"),
+        ("caller.ptx missing.ptx", "cannot read `missing.ptx`"),
+        ("caller.ptx n=5", "`n=5`: a kernel's file has no parameters"),
+    ] {
+        let told = refused_in(&dir, 2, &[&format!("run {files} --arg buf:u32:1=zero")]);
+        assert!(told.contains(message), "{told}");
+    }
+}
+
 // Exit code 2: bad usage or input.
 
 #[test]

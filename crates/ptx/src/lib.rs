@@ -3,12 +3,14 @@
 //! Every error points into the text ([`warploom_isa::diag`]). Instructions that are not modelled are refused here, when
 //! the module loads, and never skipped; [`support_page`] lists them all.
 //!
-//! This crate optimises nothing, links nothing and knows no chip. Start at [`load`]; `resolved.rs` is the form between
+//! This crate optimises nothing and knows no chip; [`link()`] joins the texts of several files. Start at [`load`]; `resolved.rs` is the form between
 //! the two halves: syntax and names before it, instructions after it.
 
 mod ast;
 mod families;
+pub mod heap;
 mod lex;
+mod link;
 mod lower;
 mod parse;
 mod resolve;
@@ -19,10 +21,12 @@ use warploom_isa::{self as isa, Source, Span};
 pub use families::support_page;
 pub use isa::diag::LoadError;
 use isa::diag::{self, Diagnostic};
+pub use link::link;
 
 /// Reads a PTX module. Messages call it `name`, mostly a path.
 pub fn load(name: &str, text: &str) -> Result<isa::Module, LoadError> {
-    lower::lower(resolve_text(name, text)?)
+    // Programs may pass a text with C's terminating zero.
+    lower::lower(resolve_text(name, &heap::added(text.trim_end_matches('\0')))?)
 }
 
 /// As [`load`], for the bytes of a file ([`text_of`]).
@@ -35,7 +39,6 @@ pub fn resolve_text(name: &str, text: &str) -> Result<resolved::Module, LoadErro
     if text.len() > lex::MAX_TEXT {
         return Err(refuse(name, "", "the text is larger than 4 GB"));
     }
-    // Programs may pass a text with C's terminating zero.
     let source =
         Source { name: name.to_string(), text: text.trim_end_matches('\0').into(), files: Vec::new() };
     let text = source.text.clone();

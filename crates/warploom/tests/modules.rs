@@ -56,6 +56,47 @@ fn registers_and_local_variables_outside_functions_belong_to_a_thread() {
     assert_eq!(run(OLD), (7..39).collect::<Vec<_>>());
 }
 
+/// Each thread takes memory of its own from the heap, keeps its number there and gives it back.
+const HEAP: &str = "
+.version 6.0
+.target sm_20
+.address_size 64
+.extern .func (.param .b64 r) malloc(.param .b64 bytes);
+.extern .func free(.param .b64 pointer);
+.entry k(.param .u64 out)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<5>;
+    .param .b64 bytes, pointer;
+    mov.u32 %r1, %tid.x;
+    mov.u64 %rd1, 100;
+    st.param.b64 [bytes], %rd1;
+    call (pointer), malloc, (bytes);
+    ld.param.b64 %rd1, [pointer];
+    st.u32 [%rd1+96], %r1;
+    membar.gl;
+    ld.volatile.u32 %r2, [%rd1+96];
+    st.param.b64 [pointer], %rd1;
+    call free, (pointer);
+    ld.param.u64 %rd2, [out];
+    mul.wide.u32 %rd3, %r1, 4;
+    add.u64 %rd4, %rd2, %rd3;
+    st.global.u32 [%rd4], %r2;
+    ret;
+}
+";
+
+#[test]
+fn kernels_have_a_heap() {
+    assert_eq!(run(HEAP), (0..32).collect::<Vec<_>>());
+    // More than the heap has, in one piece: none.
+    let mut gpu = Device::sim("gtx480").unwrap();
+    let module = gpu.load_ptx(&HEAP.replace("%rd1, 100", "%rd1, 0x1000000")).unwrap();
+    let out = gpu.zeros::<u32>(32).unwrap();
+    let launched = gpu.launch(module.kernel("k").unwrap(), Launch::grid(1).block(32), args![&out]);
+    assert!(matches!(launched, Err(Error::Fault { .. })), "{launched:?}");
+}
+
 #[test]
 fn a_function_does_not_share_registers_with_its_callers() {
     let text = "

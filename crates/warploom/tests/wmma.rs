@@ -99,6 +99,8 @@ fn text(case: Case, orders: [&str; 3], strides: [usize; 3]) -> String {
     let [a, b, c] = registers;
     let (types, product) = match input {
         "f16" => (format!("{sums}.{sums}"), ""),
+        // As nvcc writes it.
+        "f64" => (format!("{sums}.f64.f64.{sums}.rn"), ""),
         "b1" => (format!("{sums}.b1.b1.{sums}"), ".xor.popc"),
         _ => (format!("{sums}.{input}.{input}.{sums}"), ""),
     };

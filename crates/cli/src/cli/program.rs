@@ -110,6 +110,9 @@ pub(crate) struct CheckOptions {
     /// Files with kernels: CUDA, PTX or SASS listings
     #[arg(value_name = "KERNEL.{cu,ptx,sass}", required = true)]
     pub files: Vec<PathBuf>,
+    /// Link the files and check them as one program
+    #[arg(long)]
+    pub link: bool,
     /// The chip.
     #[command(flatten)]
     pub chip: ChipOptions,

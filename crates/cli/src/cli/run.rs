@@ -39,8 +39,9 @@ pub(crate) struct RunOptions {
     /// The file with the kernel: CUDA, PTX or a SASS listing; or a plan of several launches (docs/plans.md)
     #[arg(value_name = "KERNEL.{cu,ptx,sass}|PLAN.toml")]
     pub file: PathBuf,
-    /// Parameters of a plan; those not given have the values of its file
-    #[arg(value_name = "PARAM=VALUE")]
+    /// Further files whose functions and variables the kernel uses, to be linked (CUDA compiled with -rdc=true, PTX); or
+    /// parameters of a plan, of which those not given have the values of its file
+    #[arg(value_name = "KERNEL.{cu,ptx}|PARAM=VALUE")]
     pub params: Vec<String>,
     /// The launch.
     #[command(flatten)]
@@ -90,6 +91,8 @@ Examples:
   The same from its source, which nvcc or else clang compiles, with names:
       warploom run kernels/vecadd.cu --grid 4 --block 256 --arg n=u32:1024 --arg a=buf:f32:1024=iota \\
                --arg b=buf:f32:1024=iota --arg c=buf:f32:1024=zero --dump c:8
+  A kernel whose functions lie in another file:
+      warploom run main.ptx functions.ptx --grid 4 --block 64 --arg buf:u32:256=zero --dump 0
   Several launches, from a file (docs/plans.md):
       warploom run examples/plans/bfs.toml --dump level
   Multiply matrices from files, two-dimensional, on another chip:

@@ -3,10 +3,10 @@
 
 use object::read::elf::FileHeader;
 use object::{Endianness, elf};
+use warploom::ptx::link;
 
 use crate::core::error::{CudaError, Result};
 use crate::core::fatbin;
-use crate::core::link::link;
 use crate::core::process::Process;
 
 /// What a program says that an input is.

@@ -8,14 +8,14 @@ use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use warploom::ptx::heap::{self, HEAP_BYTES};
+use warploom::ptx::link;
 use warploom::{Device, Kernel, Module};
 
 use crate::core::arrays::Arrays;
 use crate::core::error::{CudaError, Result};
 use crate::core::fatbin::{FatBinary, Ptx};
 use crate::core::graphs::Graphs;
-use crate::core::heap::{self, HEAP_BYTES};
-use crate::core::link::link;
 use crate::core::memory::Memory;
 use crate::core::modules::Modules;
 use crate::core::properties::Properties;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use warploom::{Device, Error, Kernel, Module};
+use warploom::{Device, Error, Kernel, Module, ptx};
 
 use super::cuda::{self, CompileOptions};
 use super::prepare::{Language, language, read_at_most};
@@ -104,6 +104,35 @@ impl KernelFile {
             warnings: String::new(),
             path: path.to_path_buf(),
             source: None,
+        })
+    }
+
+    /// One program of several files with PTX, which use functions and variables of each other.
+    pub fn linked(mut files: Vec<KernelFile>) -> Result<KernelFile, FileError> {
+        if files.len() == 1 {
+            return Ok(files.remove(0));
+        }
+        let mut texts = Vec::new();
+        for file in &files {
+            if file.language != Language::Ptx {
+                return Err(FileError::new(format!("`{}` is a listing: only PTX is linked", file.given)));
+            }
+            // What is wrong in one file is told in its own lines.
+            let text = ptx::text_of(&file.name, &file.text);
+            let text = text.and_then(|text| ptx::resolve_text(&file.name, text).map(|_| text));
+            texts.push(text.map_err(|error| FileError::new(error.to_string()))?);
+        }
+        let names = |of: fn(&KernelFile) -> &str| files.iter().map(of).collect::<Vec<_>>().join(" + ");
+        let sources: Vec<_> = files.iter().filter_map(|file| file.source.as_deref()).collect();
+        let first = files.first().ok_or_else(|| FileError::new("no file to link"))?;
+        Ok(KernelFile {
+            name: names(|file| &file.name),
+            given: names(|file| &file.given),
+            text: ptx::link(&texts).into_bytes(),
+            language: Language::Ptx,
+            warnings: String::new(),
+            path: first.path.clone(),
+            source: (!sources.is_empty()).then(|| sources.join("\n")),
         })
     }
 

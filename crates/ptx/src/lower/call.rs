@@ -282,7 +282,6 @@ impl Builder<'_> {
         }
         let name = &function.name;
         let refused = match name.as_str() {
-            "malloc" | "free" => Some("the device heap is not modelled"),
             _ if name.starts_with("cudaGraph") => {
                 Some("graphs are not modelled, nor are their conditional nodes")
             }
@@ -296,7 +295,7 @@ impl Builder<'_> {
             Some(why) => Diagnostic::not_modelled(op.span, format!("`{name}` is not modelled: {why}")),
             None => Diagnostic::not_modelled(
                 op.span,
-                format!("no body for `{name}`: only vprintf and __assertfail are built in"),
+                format!("no body for `{name}`: is it in another file, which is to be linked?"),
             ),
         })
     }

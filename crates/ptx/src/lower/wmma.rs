@@ -351,7 +351,7 @@ fn agree([d, a, b, c]: [MatrixTy; 4]) -> bool {
     }
 }
 
-/// `wmma.mma[.op.popc].sync.aligned.alayout.blayout.shape[.dtype.atype.btype.ctype | .dtype.ctype] d, a, b, c`
+/// `wmma.mma[.op.popc].sync.aligned.alayout.blayout.shape[.dtype.atype.btype.ctype | .dtype.ctype][.rnd] d, a, b, c`
 fn multiply(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     oc.need(&[("sync", ())])?;
     oc.need(&[("aligned", ())])?;
@@ -365,14 +365,25 @@ fn multiply(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let types = types(oc)?;
     let [d, a, other, c] = types;
     let saturate = oc.has("satfinite");
+    let nearest = oc.pick(&[("rn", true), ("rz", false), ("rm", false), ("rp", false)]);
     let integers = c == MatrixTy::S32 && a != MatrixTy::B1;
     let ordered = a.bits() >= 8 || a_rows && !b_rows;
     let operands: &[resolved::Operand; 4] = oc.operands()?;
     let popc = bits.is_some() == (a == MatrixTy::B1);
-    if !agree(types) || !has_shape(a, shape) || !ordered || !popc || saturate && !integers {
+    if !agree(types)
+        || !has_shape(a, shape)
+        || !ordered
+        || !popc
+        || saturate && !integers
+        || nearest.is_some() && a != MatrixTy::F64
+    {
         return Err(
             oc.error(format!("PTX has no `{}`: shape, orders and types do not go together", oc.name()))
         );
+    }
+    if nearest == Some(false) {
+        let message = format!("`{}`: products are rounded to nearest only", oc.name());
+        return Err(oc.not_modelled(message));
     }
     let spreads = [(Role::A, a), (Role::B, other), (Role::C, c), (Role::C, d)];
     let spreads = spreads.map(|(role, ty)| Spread { role, ty, shape });

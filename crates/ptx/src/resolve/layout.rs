@@ -215,5 +215,5 @@ fn is_float(ty: ast::Type) -> bool {
 /// The error for a use of a variable that this module only declares.
 pub(super) fn undefined(name: &str, span: Span) -> Diagnostic {
     Diagnostic::not_modelled(span, format!("`{name}` is declared `.extern` but not defined"))
-        .help("modules are not linked with each other; compile the program as one module")
+        .help("give the file that defines it as well, after this one: they are linked (`check` with --link)")
 }

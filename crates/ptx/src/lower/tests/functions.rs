@@ -100,7 +100,6 @@ fn calls_that_cannot_be() {
     let mut messages = String::new();
     for (declaration, call) in [
         (".extern .func f();", "call f;"),
-        (".extern .func (.param .b64 r) malloc(.param .b64 n);", "call (_), malloc, (%rd1);"),
         (".extern .func (.param .b32 r) cudaDeviceSynchronize();", "call (_), cudaDeviceSynchronize;"),
         (".func f(.param .b32 a) { ret; }", "call f;"),
         (".func f(.param .b32 a) { ret; }", "call f, (%rd1);"),

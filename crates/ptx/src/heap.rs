@@ -1,16 +1,26 @@
 //! The heap of kernels: `malloc` and `free` in device code are functions without a body, which CUDA's driver links in.
-//! Here they are PTX, too (`heap.ptx`), and are linked to modules that call them. Each such module has a heap.
+//! Here they are PTX, too (`heap.ptx`), and are added to modules that call them. Each such module has a heap.
+
+use std::borrow::Cow;
 
 /// Bytes of the heap, unless the program sets another limit: as in CUDA.
-pub(crate) const HEAP_BYTES: u64 = 8 << 20;
+pub const HEAP_BYTES: u64 = 8 << 20;
 
 const TEXT: &str = include_str!("heap.ptx");
 
 /// The heap's functions, if one of the texts needs them.
-pub(super) fn needed(texts: &[&str], bytes: u64) -> Option<String> {
+pub fn needed(texts: &[&str], bytes: u64) -> Option<String> {
     let calls = texts.iter().any(|text| is_declared(text, "malloc") || is_declared(text, "free"));
     let bytes = bytes.next_multiple_of(32);
     calls.then(|| TEXT.replace("HEAP_BYTES", &bytes.to_string()))
+}
+
+/// A text with the heap's functions behind it, if it needs them. Its own lines stay where they are.
+pub(crate) fn added(text: &str) -> Cow<'_, str> {
+    let Some(heap) = needed(&[text], HEAP_BYTES) else { return text.into() };
+    // The header of the text counts.
+    let functions = heap.split_once(".address_size 64").map_or(heap.as_str(), |(_, functions)| functions);
+    format!("{text}\n{functions}").into()
 }
 
 /// Whether a text declares a function that it does not define.

@@ -53,7 +53,7 @@ enum Linkage {
 }
 
 /// Links the texts of several files. One text stays as it is.
-pub(crate) fn link(texts: &[&str]) -> String {
+pub fn link(texts: &[&str]) -> String {
     if let [text] = texts {
         return text.to_string();
     }
@@ -338,7 +338,7 @@ mod tests {
             (count(".file 1 \"one.cu\""), count(".file 2 \"two.cu\""), count(".loc 2 5 1")),
             (1, 1, 1)
         );
-        warploom::ptx::load("linked", &linked).expect("PTX");
+        crate::load("linked", &linked).expect("PTX");
     }
 
     #[test]
