@@ -390,9 +390,7 @@ const CALLED: &str = ".visible .global .align 4 .u32 offset = 5;
 #[test]
 fn files_are_linked() {
     let dir = scratch("linked");
-    for (name, text) in
-        [("caller.ptx", CALLER), ("called.ptx", CALLED), ("bad.ptx", ".func f( { }")]
-    {
+    for (name, text) in [("caller.ptx", CALLER), ("called.ptx", CALLED), ("bad.ptx", ".func f( { }")] {
         std::fs::write(dir.join(name), format!("{HEADER}{text}")).unwrap();
     }
     let output = warploom_in(&dir, "run caller.ptx called.ptx --block 4 --arg buf:u32:4=zero --dump 0");
