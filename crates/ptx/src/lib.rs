@@ -3,8 +3,8 @@
 //! Every error points into the text ([`warploom_isa::diag`]). Instructions that are not modelled are refused here, when
 //! the module loads, and never skipped; [`support_page`] lists them all.
 //!
-//! This crate optimises nothing and knows no chip; [`link()`] joins the texts of several files. Start at [`load`]; `resolved.rs` is the form between
-//! the two halves: syntax and names before it, instructions after it.
+//! This crate optimises nothing and knows no chip; [`link()`] joins the texts of several files. Start at [`load`];
+//! `resolved.rs` is the form between the two halves: syntax and names before it, instructions after it.
 
 mod ast;
 mod families;

@@ -39,8 +39,8 @@ pub(crate) struct RunOptions {
     /// The file with the kernel: CUDA, PTX or a SASS listing; or a plan of several launches (docs/plans.md)
     #[arg(value_name = "KERNEL.{cu,ptx,sass}|PLAN.toml")]
     pub file: PathBuf,
-    /// Further files whose functions and variables the kernel uses, to be linked (CUDA compiled with -rdc=true, PTX); or
-    /// parameters of a plan, of which those not given have the values of its file
+    /// Further files, CUDA or PTX, whose functions and variables the kernel uses: they are linked; or parameters of a
+    /// plan, of which those not given have the values of its file
     #[arg(value_name = "KERNEL.{cu,ptx}|PARAM=VALUE")]
     pub params: Vec<String>,
     /// The launch.
