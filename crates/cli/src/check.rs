@@ -116,6 +116,9 @@ struct SpinFacts {
     /// Whether it can deadlock on a SIMT stack: `yes`, `no` (which is certain), `may`, or `if_same_warp`.
     simt_deadlock: &'static str,
     why: String,
+    /// It waits for nobody.
+    #[serde(skip)]
+    retries: bool,
 }
 
 fn check_file(path: &Path, options: &CheckOptions) -> (FileFacts, Vec<Failure>) {
@@ -222,6 +225,12 @@ fn spin_facts(program: &Program, l: &Loop) -> SpinFacts {
         }
     };
     let (simt_deadlock, why) = match (l.ends, takes) {
+        (WaitEnds::LockFree(at), _) => {
+            ("no", format!("if the compare-and-swap at {} fails, another thread has made progress", line(at)))
+        }
+        (WaitEnds::Yields(at), _) => {
+            ("no", format!("while it waits, the wavefront yields its place to others, at {}", line(at)))
+        }
         (WaitEnds::Released(at), _) => (
             "no",
             format!("a lane that takes the lock releases it at {}, before it waits for others", line(at)),
@@ -262,6 +271,7 @@ fn spin_facts(program: &Program, l: &Loop) -> SpinFacts {
         instruction: place.instruction,
         simt_deadlock,
         why,
+        retries: matches!(l.ends, WaitEnds::LockFree(_)),
     }
 }
 
@@ -342,9 +352,14 @@ impl KernelFacts {
             (None, None) => String::new(),
         };
         lines.push(("occupancy", format!("{fits} ({chip}, block {})", dims(self.block))));
-        let spinning = match self.spins.len() {
-            0 => "none seems to wait for another thread".to_string(),
-            n => format!("{} may wait for another thread:", grouped(n as u64)),
+        let retries = self.spins.iter().filter(|spin| spin.retries).count() as u64;
+        let spinning = match (self.spins.len() as u64 - retries, retries) {
+            (0, 0) => "none seems to wait for another thread".to_string(),
+            (n, 0) => format!("{} may wait for another thread:", grouped(n)),
+            (n, m) => {
+                let n = if n == 0 { "none".to_string() } else { grouped(n) };
+                format!("{n} may wait for another thread, {} only retry a compare-and-swap:", grouped(m))
+            }
         };
         lines.push(match self.loops {
             0 => ("loops", "none".to_string()),
