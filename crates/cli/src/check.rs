@@ -113,7 +113,8 @@ struct SpinFacts {
     inlined: Vec<String>,
     /// The load or atomic that decides whether the loop continues.
     instruction: String,
-    /// Whether it can deadlock on a SIMT stack: `yes`, `no` (which is certain), `may`, or `if_same_warp`.
+    /// Whether it can deadlock on a SIMT stack: `yes`, `no` (which is certain), `may`, or `if_same_warp`; `yields` if
+    /// firmware decides when it goes on.
     simt_deadlock: &'static str,
     why: String,
     /// It waits for nobody.
@@ -228,9 +229,10 @@ fn spin_facts(program: &Program, l: &Loop) -> SpinFacts {
         (WaitEnds::LockFree(at), _) => {
             ("no", format!("if the compare-and-swap at {} fails, another thread has made progress", line(at)))
         }
-        (WaitEnds::Yields(at), _) => {
-            ("no", format!("while it waits, the wavefront yields its place to others, at {}", line(at)))
-        }
+        (WaitEnds::Yields(at), _) => (
+            "yields",
+            format!("the wavefront leaves its place to others at {} until firmware restarts it", line(at)),
+        ),
         (WaitEnds::Released(at), _) => (
             "no",
             format!("a lane that takes the lock releases it at {}, before it waits for others", line(at)),
@@ -375,11 +377,12 @@ impl KernelFacts {
                 "no" => "does not deadlock on a SIMT stack",
                 "yes" => "can deadlock on a SIMT stack",
                 "may" => "may deadlock on a SIMT stack",
+                "yields" => "yields while it waits",
                 _ => "can deadlock on a SIMT stack if a lane waits for another of its warp",
             };
             let _ = writeln!(text, "        {verdict}: {}", spin.why);
         }
-        let of_the_stack = self.spins.iter().any(|spin| spin.simt_deadlock != "no");
+        let of_the_stack = self.spins.iter().any(|spin| !matches!(spin.simt_deadlock, "no" | "yields"));
         if let Some(target) = target.filter(|target| *target >= 70 && of_the_stack) {
             let _ = writeln!(
                 text,

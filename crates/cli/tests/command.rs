@@ -552,7 +552,10 @@ fn channels_are_no_locks() {
     }
     let told = good("check kernels/flow/relay.ptx");
     let retries = "may wait for another thread, 8 only retry a compare-and-swap:";
-    assert!(told.contains(retries) && told.contains("the wavefront yields its place to others"), "{told}");
+    assert!(
+        told.contains(retries) && told.contains("yields while it waits: the wavefront leaves its place"),
+        "{told}"
+    );
 }
 
 #[test]
