@@ -551,7 +551,7 @@ fn channels_are_no_locks() {
         }
     }
     let told = good("check kernels/flow/relay.ptx");
-    let retries = "may wait for another thread, 8 only retry a compare-and-swap:";
+    let retries = "may wait for another thread, 10 only retry a compare-and-swap:";
     assert!(
         told.contains(retries) && told.contains("yields while it waits: the wavefront leaves its place"),
         "{told}"
