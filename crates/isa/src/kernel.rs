@@ -167,7 +167,7 @@ pub struct Loop {
 /// The write that ends the wait of a spin loop, if the function's code shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitEnds {
-    /// Nobody is waited for: this compare-and-swap is retried only if another thread changed the word since it was read.
+    /// Nobody is waited for: this compare-and-swap is retried only if another thread has changed the word.
     LockFree(Pc),
     /// While it waits, the wavefront gives its place on the compute unit to others.
     Yields(Pc),

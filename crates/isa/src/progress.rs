@@ -1,17 +1,18 @@
-//! Whether a loop that polls memory surely waits for nobody: it retries a lock-free compare-and-swap, or gives its place
-//! away while it waits.
+//! Whether a loop that polls memory surely waits for nobody: it retries a lock-free compare-and-swap, or gives its
+//! place away while it waits.
 //!
 //! A compare-and-swap whose expected value was read from the same word in the same iteration, or by the one before it,
-//! fails only if the word has changed since: another thread made progress. A lock's expects a constant and fails for as
-//! long as someone holds the lock. `wl.yield` takes the wavefront off its compute unit, so that it keeps nobody waiting.
+//! fails only if the word has changed since: another thread made progress. A lock's expects a constant and fails for
+//! as long as someone holds the lock. `wl.yield` takes the wavefront off its compute unit, so that it keeps nobody
+//! waiting.
 //!
-//! The loop is walked over its blocks and what is known there of predicates and equal registers, because compilers keep the outcome of an
-//! iteration in predicates (`done = true`) and test them at a common end. Paths on which such a swap fails, or the
-//! wavefront yields, are cut. The loop waits if what remains can run through its header for ever and reads memory on
-//! the way. A swap that succeeded is not cut: a loop that then goes on is a lock made of a swap.
+//! The loop is walked over its blocks and what is known there of predicates and equal registers, because compilers
+//! keep the outcome of an iteration in predicates (`done = true`) and test them at a common end. Paths on which such a
+//! swap fails, or the wavefront yields, are cut. The loop waits if what remains can run through its header for ever
+//! and reads memory on the way. A swap that succeeded is not cut: a loop that then goes on is a lock made of a swap.
 //!
-//! A lane may swap for its whole warp: `if (lane == lowest(active mask)) …`, then a vote. If all branches of a loop are
-//! such elections and votes, its lanes stay together, and the elected one's path decides.
+//! A lane may swap for its whole warp: `if (lane == lowest(active mask)) …`, then a vote. If all branches of a loop
+//! are such elections and votes, its lanes stay together, and the elected one's path decides.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -200,7 +201,7 @@ impl Code<'_> {
         }
     }
 
-    /// Whether a predicate tells the lane that was chosen by the active mask from the others, and if so its value there.
+    /// The value of a predicate in the lane that was chosen by the active mask, if it tells that one from the others.
     fn elects(&self, pred: Pred) -> Option<bool> {
         let def = self.only(Value::Pred(pred))?;
         if def.op == Op::Elect {

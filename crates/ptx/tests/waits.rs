@@ -147,7 +147,9 @@ fn a_wait_that_yields() {
 #[test]
 fn channels_wait_for_nobody_but_by_yielding() {
     let (mut loops, mut waiting) = (0, Vec::new());
-    let folder = |path: &std::path::PathBuf| path.parent().is_some_and(|p| p.ends_with("kernels/flow"));
+    let folder = |path: &std::path::PathBuf| {
+        path.parent().is_some_and(|p| p.ends_with("kernels/flow") || p.ends_with("kernels/flow/steps"))
+    };
     for path in common::ptx_files().into_iter().filter(folder) {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(&path).unwrap();
