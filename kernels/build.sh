@@ -24,8 +24,12 @@ for source in ${*:-*.cu sync/*.cu free/*.cu flow/*.cu}; do
     # Kernels over channels come in two forms: for a chip with an aggregator, and in one persistent kernel for GPUs.
     gpu=
     if grep -q '^FLOW_MAIN' "$source"; then gpu=${name%/*}/gpu/${name##*/}; fi
-    for form in "$name" $gpu; do
+    # Programs of `warploom work` have a third form, which reserves in log steps.
+    steps=
+    if grep -q '^// Forms: steps' "$source"; then steps=${name%/*}/steps/${name##*/}; fi
+    for form in "$name" $steps $gpu; do
     define=
+    if [ "$form" = "$steps" ]; then define=-DFLOW_LOG_STEPS; fi
     if [ "$form" = "$gpu" ]; then define=-DFLOW_GPU arch=sm_80 ptx=70; fi
     {
         echo "// Compiler: clang $version -O2${flags:+ $flags}${define:+ $define}"

@@ -8,6 +8,8 @@
 //
 // Positions only grow and wrap at 2^32; a slot is a position modulo the channel's width, a power of two.
 //
+// With FLOW_LOG_STEPS defined, wavefronts reserve as in the paper's Figure 5 (`reserve=steps`).
+//
 // With FLOW_GPU defined, the same kernels become functions of one persistent kernel for a GPU without an aggregator, and
 // the calls are those of persistent.cuh.
 #pragma once
@@ -174,6 +176,32 @@ WL_FN unsigned wave_from(unsigned value, unsigned lane) {
 WL_FN void wave_yield(const void* resource) { asm volatile("wl.yield.b64 %0;" ::"l"(resource) : "memory"); }
 WL_FN unsigned lowest(u64 lanes) { return __builtin_ctzll(lanes); }
 
+#ifdef FLOW_LOG_STEPS
+// Figure 5 as the paper has it: prefix sum and broadcast by lanes that read from one another, in log2(64) steps.
+
+// The sum over this lane and all lower ones. In each step a lane adds what the one before it has added up, and goes on to
+// the one before that; lanes that are not active are not met.
+WL_FN unsigned sum_in_steps(unsigned value) {
+    const unsigned lane = wave_lane();
+    const u64 below = wave_active() & ((1ull << lane) - 1);
+    unsigned before = below ? 63 - __clzll(below) : lane, more = below != 0;
+    for (unsigned step = 1; step < 64; step *= 2) {
+        const unsigned theirs = wave_from(value, before), further = wave_from(before, before);
+        const unsigned goes_on = wave_from(more, before);
+        value += more ? theirs : 0;
+        before = more ? further : before;
+        more &= goes_on;
+    }
+    return value;
+}
+WL_FN unsigned prefix_sum(unsigned count, unsigned& all) {
+    const unsigned sum = sum_in_steps(count);
+    all = wave_from(sum, 63 - __clzll(wave_active()));
+    return sum - count;
+}
+// `leader` is the lowest active lane.
+WL_FN unsigned broadcast(unsigned value, unsigned leader) { return sum_in_steps(wave_lane() == leader ? value : 0); }
+#else
 // The sum of the counts of all lower lanes. `all` becomes the sum over all lanes.
 WL_FN unsigned prefix_sum(unsigned count, unsigned& all) {
     const u64 below = (1ull << wave_lane()) - 1;
@@ -186,6 +214,8 @@ WL_FN unsigned prefix_sum(unsigned count, unsigned& all) {
     }
     return offset;
 }
+WL_FN unsigned broadcast(unsigned value, unsigned leader) { return wave_from(value, leader); }
+#endif
 
 // Reserving one lane at a time: the baseline of the paper's Figure 17.
 
@@ -274,7 +304,7 @@ WL_FN bool talloc(Channel* channel, unsigned count, unsigned& position) {
     bool reserved = false;
     if (wave_lane() == leader) reserved = reserve_room(channel, all, old);
     if (wave_ballot(reserved)) {
-        position = wave_from(old, leader) + offset;
+        position = broadcast(old, leader) + offset;
         return true;
     }
     for (;;) {
@@ -309,7 +339,7 @@ WL_FN void enq(Channel* channel, unsigned position, unsigned count) {
     const u64 active = wave_active();
     const unsigned leader = lowest(active), rank = __popcll(active & ((1ull << wave_lane()) - 1));
     if (wave_lane() == leader) first = reserve_by_lane(channel, all);
-    first = wave_from(first, leader);
+    first = broadcast(first, leader);
     for (unsigned i = 0, at = first + offset; i < count; i++, at++)
         *(volatile unsigned*)entry_of(channel, at) = (position + i & mask) << 1 | entry_turn(channel, at);
     __threadfence();
@@ -377,6 +407,17 @@ template <class Fill> WL_FN bool offer(Channel* channel, unsigned count, Fill fi
         enq(channel, position, count);
     }
     return room;
+}
+
+// Calls `body` for the lanes of one level after the other, because lanes that put together put into one channel.
+template <class Body> WL_FN void by_level(unsigned level, Body body) {
+    bool todo = true;
+    while (const u64 left = wave_ballot(todo)) {
+        if (level == wave_from(level, lowest(left)) && todo) {
+            body();
+            todo = false;
+        }
+    }
 }
 
 // Adds 1 to a count for every active lane.

@@ -1,4 +1,5 @@
 // Fibonacci numbers: the example of Figure 6, and the Cilk program of Figure 8.
+// Forms: steps
 #include "channel.cuh"
 
 // Figure 6: every leaf task of the naive recursion adds 1 to the result.

@@ -202,6 +202,19 @@ template <class Fill> WL_FN bool offer(Channel* channel, unsigned count, Fill fi
     return true;
 }
 
+// Calls `body` for the lanes of one level after the other, because lanes that put together put into one channel.
+template <class Body> WL_FN void by_level(unsigned level, Body body) {
+    const unsigned lanes = together();
+    bool todo = true;
+    while (const unsigned left = __ballot_sync(lanes, todo)) {
+        if (level == __shfl_sync(lanes, level, __ffs(left) - 1) && todo) {
+            FLOW_INLINE body();
+            todo = false;
+        }
+        __syncwarp(lanes);
+    }
+}
+
 // Adds 1 to a count for every lane.
 WL_FN void tally(unsigned* count) {
     const unsigned lanes = together();

@@ -1,4 +1,5 @@
 // Counts the placements of n queens that do not attack each other: a Cilk program.
+// Forms: steps
 #include "queens.cuh"
 
 // Counts the placements in the remaining rows, in one lane. Keeps one word per row: the columns still to be tried and

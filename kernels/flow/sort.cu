@@ -1,4 +1,5 @@
 // Four-way merge sort as a Cilk program: quarters are sorted, merged in pairs, and the pairs merged. Merges recurse.
+// Forms: steps
 #include "channel.cuh"
 
 struct Range {

@@ -1,4 +1,5 @@
 // The recursive product as a compiler without vectors has it: a lane reads its tiles number by number.
+// Forms: steps
 #include "strassen.cuh"
 
 FLOW_KERNEL strassen(Work work, const float* a, const float* b, float* c, unsigned row) {

@@ -1,4 +1,5 @@
 // The recursive product with tiles that are read four numbers at a time.
+// Forms: steps
 #include "strassen.cuh"
 
 FLOW_KERNEL strassen(Work work, const float* a, const float* b, float* c, unsigned row) {

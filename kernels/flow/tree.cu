@@ -1,5 +1,6 @@
 // Visits all nodes of an unbalanced tree: a node has `children` children or none, by a hash of the path to it. Nobody can
 // tell how large a subtree is before it is visited.
+// Forms: steps
 #include "channel.cuh"
 
 WL_FN u64 child_of(u64 node, unsigned number) {

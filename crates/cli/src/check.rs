@@ -117,9 +117,13 @@ struct SpinFacts {
     inlined: Vec<String>,
     /// The load or atomic that decides whether the loop continues.
     instruction: String,
-    /// Whether it can deadlock on a SIMT stack: `yes`, `no` (which is certain), `may`, or `if_same_warp`.
+    /// Whether it can deadlock on a SIMT stack: `yes`, `no` (which is certain), `may`, or `if_same_warp`; `yields` if
+    /// firmware decides when it goes on.
     simt_deadlock: &'static str,
     why: String,
+    /// It waits for nobody.
+    #[serde(skip)]
+    retries: bool,
 }
 
 /// The name of a program of some files.
@@ -231,6 +235,13 @@ fn spin_facts(program: &Program, l: &Loop) -> SpinFacts {
         }
     };
     let (simt_deadlock, why) = match (l.ends, takes) {
+        (WaitEnds::LockFree(at), _) => {
+            ("no", format!("if the compare-and-swap at {} fails, another thread has made progress", line(at)))
+        }
+        (WaitEnds::Yields(at), _) => (
+            "yields",
+            format!("the wavefront leaves its place to others at {} until firmware restarts it", line(at)),
+        ),
         (WaitEnds::Released(at), _) => (
             "no",
             format!("a lane that takes the lock releases it at {}, before it waits for others", line(at)),
@@ -271,6 +282,7 @@ fn spin_facts(program: &Program, l: &Loop) -> SpinFacts {
         instruction: place.instruction,
         simt_deadlock,
         why,
+        retries: matches!(l.ends, WaitEnds::LockFree(_)),
     }
 }
 
@@ -351,9 +363,14 @@ impl KernelFacts {
             (None, None) => String::new(),
         };
         lines.push(("occupancy", format!("{fits} ({chip}, block {})", dims(self.block))));
-        let spinning = match self.spins.len() {
-            0 => "none seems to wait for another thread".to_string(),
-            n => format!("{} may wait for another thread:", grouped(n as u64)),
+        let retries = self.spins.iter().filter(|spin| spin.retries).count() as u64;
+        let spinning = match (self.spins.len() as u64 - retries, retries) {
+            (0, 0) => "none seems to wait for another thread".to_string(),
+            (n, 0) => format!("{} may wait for another thread:", grouped(n)),
+            (n, m) => {
+                let n = if n == 0 { "none".to_string() } else { grouped(n) };
+                format!("{n} may wait for another thread, {} only retry a compare-and-swap:", grouped(m))
+            }
         };
         lines.push(match self.loops {
             0 => ("loops", "none".to_string()),
@@ -369,11 +386,12 @@ impl KernelFacts {
                 "no" => "does not deadlock on a SIMT stack",
                 "yes" => "can deadlock on a SIMT stack",
                 "may" => "may deadlock on a SIMT stack",
+                "yields" => "yields while it waits",
                 _ => "can deadlock on a SIMT stack if a lane waits for another of its warp",
             };
             let _ = writeln!(text, "        {verdict}: {}", spin.why);
         }
-        let of_the_stack = self.spins.iter().any(|spin| spin.simt_deadlock != "no");
+        let of_the_stack = self.spins.iter().any(|spin| !matches!(spin.simt_deadlock, "no" | "yields"));
         if let Some(target) = target.filter(|target| *target >= 70 && of_the_stack) {
             let _ = writeln!(
                 text,

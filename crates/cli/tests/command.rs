@@ -600,6 +600,22 @@ fn check_finds_words_that_share_a_lock_bit() {
 }
 
 #[test]
+fn channels_are_no_locks() {
+    for file in std::fs::read_dir(root().join("kernels/flow")).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.extension().is_some_and(|extension| extension == "ptx") {
+            let told = good(&format!("check {}", file.display()));
+            assert!(!told.contains("can deadlock") && !told.contains("may deadlock"), "{told}");
+        }
+    }
+    let told = good("check kernels/flow/relay.ptx");
+    let retries = "may wait for another thread, 10 only retry a compare-and-swap:";
+    assert!(
+        told.contains(retries) && told.contains("yields while it waits: the wavefront leaves its place"),
+        "{told}"
+    );
+}
+
+#[test]
 fn check_reports_all_files() {
     let dir = scratch("check");
     std::fs::write(dir.join("good.ptx"), ptx("")).unwrap();

@@ -86,8 +86,10 @@ pub enum Unlaunchable {
     NoAggregator(String),
     #[error("firmware needs 1 to 65535 kernels to start, not {0}")]
     KernelCount(usize),
-    #[error("runs of firmware cannot be traced")]
-    TracedFirmware,
+    #[error(
+        "a run of firmware has no spans: its timeline is for the Perfetto viewer (TraceOptions::perfetto)"
+    )]
+    FirmwareSpans,
     #[error("runs of firmware cannot be profiled")]
     ProfiledFirmware,
     #[error("runs of firmware cannot be checked for races")]

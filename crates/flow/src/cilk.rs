@@ -22,6 +22,8 @@ pub struct Part {
     /// The kernel that processes them.
     pub kernel: KernelNode,
     recursion: Recursion,
+    /// Its tasks are in one channel, whatever their level.
+    in_main_channel: bool,
     bytes: usize,
 }
 
@@ -76,7 +78,16 @@ impl Cilk {
         self.recursions[recursion.0].1 = Some(stack);
         let kernel = self.graph.kernel(kernel);
         self.graph.reads_of(kernel, stack, bytes);
-        Part { stack, kernel, recursion, bytes }
+        Part { stack, kernel, recursion, in_main_channel: false, bytes }
+    }
+
+    /// Adds a function up to its first sync whose tasks are all in one channel, as in the paper's Figures 10 and 11. An
+    /// element also says on which level it is, for its continuation. Its tasks count as deeper than all parts so far, so
+    /// add the continuations first. The channel must hold all tasks that exist at once: only a channel for each level,
+    /// which [`task`](Cilk::task) makes, bounds memory.
+    pub fn main_channel<T: Pod>(&mut self, kernel: &str) -> Part {
+        let recursion = self.recursion(1);
+        Part { in_main_channel: true, ..self.task::<T>(recursion, kernel) }
     }
 
     /// Adds the continuation after a sync. An element holds the variables that it still needs, and room for the
@@ -95,27 +106,27 @@ impl Cilk {
     /// Declares that a part spawns up to `most` tasks of another part: one level deeper, or in the first level
     /// of a later recursion.
     pub fn spawns<T: Pod>(&mut self, from: Part, to: Part, most: u32) -> &mut Cilk {
-        let level = if from.recursion == to.recursion { Level::Next } else { Level::First };
+        let level = spawn_level(from, to);
         self.graph.writes::<T>(from.kernel, to.stack, level, most);
         self
     }
 
     /// Like [`spawns`](Cilk::spawns), with elements as large as the other part's.
     pub fn spawns_of(&mut self, from: Part, to: Part, most: u32) -> &mut Cilk {
-        let level = if from.recursion == to.recursion { Level::Next } else { Level::First };
+        let level = spawn_level(from, to);
         self.graph.writes_of(from.kernel, to.stack, level, most, to.bytes);
         self
     }
 
     /// Declares that a part ends in a sync, after which `to` continues.
     pub fn syncs<T: Pod>(&mut self, from: Part, to: Part) -> &mut Cilk {
-        self.graph.writes::<T>(from.kernel, to.stack, Level::Same, 1);
+        self.graph.writes::<T>(from.kernel, to.stack, sync_level(from), 1);
         self
     }
 
     /// Like [`syncs`](Cilk::syncs), with elements as large as the other part's.
     pub fn syncs_of(&mut self, from: Part, to: Part) -> &mut Cilk {
-        self.graph.writes_of(from.kernel, to.stack, Level::Same, 1, to.bytes);
+        self.graph.writes_of(from.kernel, to.stack, sync_level(from), 1, to.bytes);
         self
     }
 
@@ -141,4 +152,16 @@ impl Cilk {
     pub fn graph(&mut self) -> &mut Graph {
         &mut self.graph
     }
+}
+
+fn spawn_level(from: Part, to: Part) -> Level {
+    match from.recursion == to.recursion {
+        true if to.in_main_channel => Level::Same,
+        true => Level::Next,
+        false => Level::First,
+    }
+}
+
+fn sync_level(from: Part) -> Level {
+    if from.in_main_channel { Level::Any } else { Level::Same }
 }

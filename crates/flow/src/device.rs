@@ -188,11 +188,20 @@ impl Execution<'_> {
         let (plan, placement, initial, params) = (&self.plan, &self.placement, &self.initial, self.params);
         let aggregator = self.gpu.chip().and_then(|chip| chip.aggregator.as_ref());
         let work = (aggregator.map_or(0, |aggregator| aggregator.start_looks), self.effort);
-        let main = |agg| scheduler(Flow::new(agg, plan, placement, initial, params, work));
+        let arrivals = self.graph.arrivals();
+        let mut given = initial.clone();
+        for &(_, node, _) in &arrivals {
+            given[plan.first[node.0]] += 1;
+        }
+        let main = |agg| {
+            let mut flow = Flow::new(agg, plan, placement, initial, params, work);
+            flow.expect(arrivals.into_iter().map(|(cycle, node, words)| (cycle, plan.first[node.0], words)));
+            scheduler(flow)
+        };
         let result = self.gpu.run_firmware(firmware, main);
         match result {
             Ok(((), report)) => {
-                audit(&self.graph, plan, initial, &Life::all(self.gpu, placement)?)?;
+                audit(&self.graph, plan, &given, &Life::all(self.gpu, placement)?)?;
                 Ok(report)
             }
             Err(Error::Hang { mut message, hang, report }) => {

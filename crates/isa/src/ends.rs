@@ -1,6 +1,6 @@
 //! Which write ends the wait of a spin loop: one inside the loop, or one elsewhere in its function. Only writes whose
 //! address is visibly the polled one are found. Whether a lane that took a lock surely comes to a write inside the loop
-//! is for [`Code::released`] to say.
+//! is for [`Code::released`] to say, and whether the loop waits for anyone at all for [`Code::progress`].
 //!
 //! It matters because a lock that is released only after the loop that takes it deadlocks on a SIMT stack when two
 //! lanes of one warp want it.
@@ -16,7 +16,7 @@ use crate::visit::*;
 
 /// The base of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Root {
+pub(crate) enum Root {
     Reg(Reg),
     Symbol(Symbol),
     Number,
@@ -67,7 +67,7 @@ impl<'a> Places<'a> {
         None
     }
 
-    fn address(&self, inst: &Inst) -> Option<(Root, i64)> {
+    pub(crate) fn address(&self, inst: &Inst) -> Option<(Root, i64)> {
         let (root, at) = self.root(inst.src[0])?;
         let Operand::Imm(offset) = inst.src[1] else { return None };
         Some((root, at + i64::from(offset as i32)))
@@ -83,10 +83,19 @@ impl<'a> Places<'a> {
         }
     }
 
+    /// All instructions that write a value.
+    pub(crate) fn definitions(&self, value: Value) -> impl Iterator<Item = Pc> + Clone + '_ {
+        let number = value_number(value, self.body.registers.len()) as usize;
+        self.mentions.row(number).iter().filter(|m| m.kind != MentionKind::Use).map(|m| m.pc)
+    }
+
     /// Where the wait of a loop ends. Only blocks that lead to the loop's own backward branches count as inside.
     pub(crate) fn wait_ends(&self, code: &Code<'_>, l: &Loop) -> WaitEnds {
         let cfg = code.cfg;
         let Some(poll) = l.spins_on else { return WaitEnds::Elsewhere };
+        if let Some(ends) = code.progress(l) {
+            return ends;
+        }
         let Some(polled) = self.address(&self.body.insts[poll.index()]) else { return WaitEnds::Elsewhere };
         let end = l.latches.iter().copied().max().unwrap_or(l.header);
         let writes = |(at, inst): (usize, &Inst)| {

@@ -167,6 +167,10 @@ pub struct Loop {
 /// The write that ends the wait of a spin loop, if the function's code shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitEnds {
+    /// Nobody is waited for: this compare-and-swap is retried only if another thread has changed the word.
+    LockFree(Pc),
+    /// While it waits, the wavefront gives its place on the compute unit to others.
+    Yields(Pc),
     /// The lane that takes the lock releases it in the same iteration, on every path, before it waits for the others.
     Released(Pc),
     /// The loop itself writes the polled word, but perhaps not on every path of a lane that took a lock.
@@ -182,6 +186,8 @@ impl WaitEnds {
     /// The same write in code whose instructions have moved.
     pub(crate) fn at(self, moved: impl Fn(Pc) -> Pc) -> WaitEnds {
         match self {
+            WaitEnds::LockFree(pc) => WaitEnds::LockFree(moved(pc)),
+            WaitEnds::Yields(pc) => WaitEnds::Yields(moved(pc)),
             WaitEnds::Released(pc) => WaitEnds::Released(moved(pc)),
             WaitEnds::Inside(pc) => WaitEnds::Inside(moved(pc)),
             WaitEnds::Outside(pc) => WaitEnds::Outside(moved(pc)),

@@ -31,6 +31,7 @@ mod module;
 mod narrow;
 mod optimise;
 pub mod print;
+mod progress;
 mod reconvergence;
 mod regalloc;
 mod released;

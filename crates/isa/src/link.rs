@@ -1,6 +1,8 @@
 //! Links a kernel: collects the functions it reaches, runs the passes over each, and joins them into one code array in
 //! which every address is known. Start at [`link()`]; [`prepare`] lists the passes in order.
 
+use std::cell::OnceCell;
+
 use crate::cfg::*;
 use crate::diag::Diagnostic;
 use crate::dominators::*;
@@ -91,8 +93,14 @@ pub(crate) fn prepare(body: &Body, passes: Passes) -> Prepared {
 
     heed(&mut loops, &body.lock_notes);
     let places = Places::new(&webs);
-    let code =
-        Code { body: &webs, cfg: &cfg, post_dominators: &post_dominators, places: &places, loops: &loops };
+    let code = Code {
+        body: &webs,
+        cfg: &cfg,
+        post_dominators: &post_dominators,
+        places: &places,
+        loops: &loops,
+        liveness: OnceCell::new(),
+    };
     let ends: Vec<WaitEnds> = loops.iter().map(|l| places.wait_ends(&code, l)).collect();
     loops.iter_mut().zip(ends).for_each(|(l, ends)| l.ends = ends);
     let mut lock_words = places.lock_words();

@@ -14,11 +14,14 @@
 //! - Lanes meet at post-dominators: the function does not state other points (`SSY`), as listings can.
 //! - The loop has no barrier, no call and no other wait, at which lanes could be kept.
 
+use std::cell::OnceCell;
+
 use crate::cfg::*;
 use crate::dominators::*;
 use crate::ends::Places;
 use crate::inst::*;
 use crate::kernel::*;
+use crate::liveness::*;
 use crate::module::*;
 use crate::types::*;
 use crate::visit::*;
@@ -41,6 +44,8 @@ pub(crate) struct Code<'a> {
     pub post_dominators: &'a DominatorTree,
     pub places: &'a Places<'a>,
     pub loops: &'a [Loop],
+    /// Of `body`; found when a loop needs it.
+    pub liveness: OnceCell<Liveness>,
 }
 
 impl Code<'_> {

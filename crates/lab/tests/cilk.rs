@@ -132,3 +132,42 @@ fn on_a_gpu_without_an_aggregator() {
         }
     }
 }
+
+#[test]
+fn reserving_in_log_steps() {
+    for (name, size) in PROGRAMS {
+        for width in ["width=64", "width=1024"] {
+            run(name, &[size, width, "reserve=steps"], &["sm.count=2".to_string()]);
+        }
+    }
+    run("strassen", &["size=64", "reads=vector", "reserve=steps"], &[]);
+    run("tree", &["roots=50", "reserve=steps"], &[]);
+    // Six steps take longer than a ballot for each of two bits.
+    let cycles = |reserve: &str| run("fibonacci", &["n=14", reserve], &[]).cycles;
+    assert!(cycles("reserve=steps") > cycles("reserve=wavefront"));
+}
+
+#[test]
+fn tasks_in_the_main_channel() {
+    for n in ["n=1", "n=2", "n=3", "n=15"] {
+        run("fibonacci", &[n, "tasks=main"], &[]);
+        run("fibonacci", &[n, "tasks=main", "on=host"], &[]);
+    }
+    run("fibonacci", &["n=12", "tasks=main", "reserve=lane"], &[]);
+    run("fibonacci", &["n=12", "tasks=main", "reserve=steps"], &[]);
+    let workload = Workload::find("fibonacci").unwrap();
+    let values = workload.values(&["tasks=main", "policy=hybrid"]).unwrap();
+    let mut gpu = Device::sim("apu").unwrap();
+    let error = workload.run(&mut gpu, &values, &|launch| launch).unwrap_err().to_string();
+    assert!(error.contains("policy=hybrid is for tasks=levels"), "{error}");
+}
+
+#[test]
+fn the_main_channel_on_a_gpu_without_an_aggregator() {
+    let workload = Workload::find("fibonacci").unwrap();
+    let values = workload.values(&["n=10", "tasks=main", "on=cuda", "ctas=4"]).unwrap();
+    let chip = Chip::load("h200", &["sm.count=4".to_string()]).unwrap();
+    let mut gpu = Device::sim_with(chip, SimOptions::default());
+    let outcome = workload.run(&mut gpu, &values, &|launch| launch.max_cycles(100_000_000)).unwrap();
+    assert!(outcome.check.is_ok(), "{:?}", outcome.check);
+}

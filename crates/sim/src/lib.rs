@@ -73,7 +73,7 @@ pub mod trace {
 
 /// The aggregator (the chip's control processor) as firmware sees it.
 pub mod aggregator {
-    pub use crate::time::aggregator::{Aggregator, Answer, MakeFirmware};
+    pub use crate::time::aggregator::{Aggregator, Answer, MakeFirmware, Span};
     pub use crate::time::dispatch::Yielded;
 }
 
@@ -89,7 +89,7 @@ pub mod sched {
 pub mod observe {
     pub use crate::kit::cycle::Cycle;
     pub use crate::kit::lane_mask::LaneMask;
-    pub use crate::time::sm::probe::{CtaEvent, Observer, State, Word};
+    pub use crate::time::sm::probe::{CtaEvent, Observer, State, WarpEvent, Word};
 }
 
 /// Single units of the machine, for this crate's benchmarks and tests.

@@ -263,6 +263,7 @@ impl Backend for Sim {
         let wall = start.elapsed();
         let report = |mut stats: Stats| {
             if let Some(timed) = &mut stats.timed {
+                self.trace = stats.trace.take();
                 self.samples = std::mem::take(&mut timed.samples);
             }
             let mut report = report(self.gpu.chip(), task.kernel(), shape, occupancy, stats, wall);

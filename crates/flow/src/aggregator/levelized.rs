@@ -16,6 +16,9 @@ pub(crate) async fn levelized(mut flow: Flow) {
         // seen below.
         let (all_yielded, none_left) = flow.all_yielded().await;
         flow.take_yields().await;
+        if flow.expected() > 0 {
+            flow.take_arrivals().await;
+        }
         flow.poll().await;
         if std::mem::take(&mut flow.changed) || all_yielded {
             let restarted = flow.restart().await > 0;
@@ -30,8 +33,12 @@ pub(crate) async fn levelized(mut flow: Flow) {
                 return;
             }
             if all_yielded && !flow.make_room().await && !flow.start_partial() {
-                // Nothing can be started or freed. If that does not change, the machine reports who waits for what.
-                flow.agg.event().await;
+                if flow.expected() > 0 {
+                    flow.sleep_until_arrival().await;
+                } else {
+                    // Nothing can be started or freed. If that does not change, the machine reports who waits for what.
+                    flow.agg.event().await;
+                }
             }
         }
         flow.agg.sleep(PAUSE_CYCLES).await;

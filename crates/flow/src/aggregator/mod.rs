@@ -4,12 +4,14 @@
 //! groups in allocation order, and keeps the wavefronts that yielded. [`levelized`] is the default scheduler,
 //! an `async` function over a `Flow`; users can write others.
 
+mod arrivals;
 mod levelized;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use warploom::{Agg, Params, Yielded};
 
+use arrivals::Arrival;
 pub(crate) use levelized::levelized;
 
 use crate::channel::{Channel, WAVE};
@@ -27,6 +29,8 @@ mod cost {
     pub(super) const START: u64 = 8;
     /// Per group freed.
     pub(super) const FREE: u64 = 4;
+    /// Per element that the host puts: its slot, its entry and their comparisons.
+    pub(super) const ARRIVAL: u64 = 12;
     /// Per yield: finding the channel that the wavefront waits for, and adding or removing its record.
     pub(super) const YIELD: u64 = 10;
 }
@@ -89,6 +93,8 @@ pub struct Flow {
     sides: Vec<Side>,
     params: Vec<Params>,
     blocked: Vec<Blocked>,
+    /// What the host will put, in the order of time.
+    arrivals: VecDeque<Arrival>,
     /// Channels with elements in flight: only these, and those that they feed, can change.
     working: BTreeSet<usize>,
     /// Channels with ready tasks, the shallowest first.
@@ -147,6 +153,7 @@ impl Flow {
             agg,
             params,
             blocked: Vec::new(),
+            arrivals: VecDeque::new(),
             working: BTreeSet::new(),
             tasks: BTreeSet::new(),
             syncs: BTreeSet::new(),
@@ -228,10 +235,10 @@ impl Flow {
         self.blocked.len()
     }
 
-    /// Whether nothing is ready and nothing is in flight.
+    /// Whether nothing is ready, nothing is in flight, and the host puts nothing more.
     pub fn is_finished(&self) -> bool {
         self.charge_scan(1);
-        self.blocked.is_empty() && self.all_busy == 0
+        self.blocked.is_empty() && self.all_busy == 0 && self.arrivals.is_empty()
     }
 
     /// Keeps the lists of channels up to date after a change to one.
@@ -261,6 +268,7 @@ impl Flow {
     /// Polls all channels that may have changed, those with elements in flight and those that they feed: frees
     /// groups that are done, and learns what is ready.
     pub async fn poll(&mut self) {
+        let _span = self.agg.span(|| "poll".to_string());
         let working: Vec<usize> = self.working.iter().copied().collect();
         let fed: BTreeSet<usize> = working.iter().flat_map(|&at| &self.sides[at].feeds).copied().collect();
         self.charge_scan(working.len() + fed.len());
@@ -301,8 +309,8 @@ impl Flow {
         }
     }
 
-    /// Whether more elements may arrive in a channel before its ready ones are processed: a kernel that writes
-    /// it is running or will run. Continuations after a sync will not run while anything deeper is left.
+    /// Whether more elements may arrive in a channel before its ready ones are processed: the host will put some, or a
+    /// kernel that writes it is running or will run. Continuations after a sync will not run while anything deeper is left.
     pub fn may_grow(&self, at: usize) -> bool {
         let adds = |from: usize| {
             self.charge_scan(1);
@@ -310,12 +318,18 @@ impl Flow {
             let runs = side.outstanding() > 0 || (from != at && !side.after_sync && side.waiting() > 0);
             runs && side.grows.binary_search(&at).is_ok()
         };
+        let comes =
+            |arrival: &Arrival| arrival.at == at || self.sides[arrival.at].grows.binary_search(&at).is_ok();
+        if self.arrivals.iter().any(comes) {
+            return true;
+        }
         self.working.iter().any(|&from| adds(from)) || self.tasks.iter().any(|&(_, from)| adds(from))
     }
 
     /// Frees the oldest group of a channel, all of which is done, and loads the next group's counter.
     async fn free_group(&mut self, at: usize) {
         self.charge(cost::FREE);
+        self.agg.note(|| format!("free a group of {}", self.names.channels[at]));
         let side = &mut self.sides[at];
         // The count must be 0 before anyone can reserve these elements again.
         self.agg.store32(side.channel.done(side.group), 0);
@@ -361,6 +375,11 @@ impl Flow {
         if count == 0 {
             return 0;
         }
+        self.agg.note(|| {
+            let (kernel, elements) =
+                (&self.names.kernels[kernel], if count == 1 { "element" } else { "elements" });
+            format!("start `{kernel}` on {count} {elements} of {}", self.names.channels[at])
+        });
         self.agg.scan(self.start_looks, cost::LOOK);
         let params = &mut self.params[kernel];
         params.set(0, &side.channel.descriptor.to_le_bytes());
@@ -382,6 +401,10 @@ impl Flow {
             let waits_for = |side: &Side| side.channel.descriptor == wavefront.resource;
             match self.sides.iter().position(waits_for) {
                 Some(on) => {
+                    self.agg.note(|| {
+                        let kernel = &self.names.kernels[wavefront.kernel as usize];
+                        format!("`{kernel}` waits for room in {}", self.names.channels[on])
+                    });
                     self.blocked.push(Blocked { wavefront, on });
                     self.roomier.insert(on);
                     self.changed = true;
@@ -431,6 +454,10 @@ impl Flow {
                 self.charge(cost::YIELD);
                 let Some(at) = self.blocked.iter().position(|blocked| blocked.on == on) else { break };
                 let blocked = self.blocked.remove(at);
+                self.agg.note(|| {
+                    let kernel = &self.names.kernels[blocked.wavefront.kernel as usize];
+                    format!("restart `{kernel}`: room in {}", self.names.channels[on])
+                });
                 drop(self.agg.restart(blocked.wavefront));
                 restarted += 1;
                 room = room.saturating_sub(most * WAVE);

@@ -21,7 +21,7 @@ impl Graph {
                 _ => {}
             }
             let written = self.kernels.iter().flat_map(|k| &k.writes).any(|w| w.node.0 == at);
-            if !written && stack.initial.is_empty() {
+            if !written && stack.initial.is_empty() && stack.arrivals.is_empty() {
                 return Err(FlowError::NeverFilled { channel });
             }
         }
@@ -86,6 +86,14 @@ fn check_shape(stack: &Stack) -> Result<()> {
         format!("its width is {}; a width is a power of two, 2^28 at most", shape.width)
     } else if !shape.group.is_power_of_two() || shape.group > shape.width {
         format!("groups of {}; a group is a power of two and no more than the width", shape.group)
+    } else if let Some(words) = stack
+        .initial
+        .iter()
+        .chain(stack.arrivals.iter().map(|(_, words)| words))
+        .map(Vec::len)
+        .find(|&words| words != shape.words as usize)
+    {
+        format!("an element of {} bytes is put where elements have {}", 4 * words, stack.bytes)
     } else if stack.initial.len() > shape.width as usize {
         let (channel, given) = (stack.name.clone(), stack.initial.len());
         return Err(FlowError::TooManyAtStart { channel, given, width: shape.width });

@@ -35,6 +35,7 @@ impl Graph {
                     Level::Same => ", this level",
                     Level::Next => ", next level",
                     Level::First => ", first level",
+                    Level::Any => ", any level",
                 };
                 let _ = writeln!(
                     text,

@@ -30,6 +30,8 @@ pub enum Level {
     Next,
     /// The first level, independent of its own.
     First,
+    /// Whichever level the element itself says.
+    Any,
 }
 
 /// An argument of a kernel that is the same for all its elements.
@@ -106,6 +108,8 @@ pub(crate) struct Stack {
     pub beneath: Option<Node>,
     /// Initial elements of the first level.
     pub initial: Vec<Vec<u32>>,
+    /// Elements that the host puts into the first level while the graph runs, with their cycles.
+    pub arrivals: Vec<(u64, Vec<u32>)>,
     pub predicate: Predicate,
 }
 
@@ -186,6 +190,7 @@ impl Graph {
             shape: Shape::new(width, bytes.div_ceil(4) as u32),
             beneath: None,
             initial: Vec::new(),
+            arrivals: Vec::new(),
             predicate: Predicate::default(),
         });
         Node(self.stacks.len() - 1)
@@ -241,6 +246,34 @@ impl Graph {
     pub fn put_words(&mut self, node: Node, words: Vec<u32>) -> &mut Graph {
         self.stacks[node.0].initial.push(words);
         self
+    }
+
+    /// Makes the host put an element into a channel, or the first level of a stack, while the graph runs: in this cycle
+    /// of the run, or as soon as there is room after it. The run lasts until all have come. Where there is no clock,
+    /// on the host's own threads, each comes when everything before it is done.
+    ///
+    /// ```
+    /// # use warploom_flow::{Graph, Level};
+    /// # let mut graph = Graph::new("stream");
+    /// # let requests = graph.channel::<u32>("requests", 1024);
+    /// for n in 0..100u32 {
+    ///     graph.put_at(requests, 1_000 * u64::from(n), &n);
+    /// }
+    /// ```
+    pub fn put_at<T: Pod>(&mut self, node: Node, cycle: u64, element: &T) -> &mut Graph {
+        self.stacks[node.0].arrivals.push((cycle, words(element)));
+        self
+    }
+
+    /// The elements that arrive while the graph runs, with the stacks they go to, in the order of their cycles.
+    pub(crate) fn arrivals(&self) -> Vec<(u64, Node, Vec<u32>)> {
+        let of = |(at, stack): (usize, &Stack)| {
+            let arrival = move |(cycle, words): (u64, Vec<u32>)| (cycle, Node(at), words);
+            stack.arrivals.clone().into_iter().map(arrival)
+        };
+        let mut all: Vec<_> = self.stacks.iter().enumerate().flat_map(of).collect();
+        all.sort_by_key(|&(cycle, ..)| cycle);
+        all
     }
 
     /// Adds a kernel, given by its name in the module.

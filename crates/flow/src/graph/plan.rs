@@ -65,14 +65,16 @@ impl Plan {
         for from in 0..cells.len() {
             for writes in &graph.kernels[cells[from].kernel].writes {
                 let levels = graph.stacks[writes.node.0].levels;
-                let level = match writes.level {
-                    Level::Same if levels == 1 => 0,
-                    Level::Same => cells[from].level,
-                    Level::Next => cells[from].level + 1,
-                    Level::First => 0,
+                let own = cells[from].level;
+                let to_levels = match writes.level {
+                    Level::Same if levels == 1 => 0..1,
+                    Level::Same => own..own + 1,
+                    Level::Next => own + 1..own + 2,
+                    Level::First => 0..1,
+                    Level::Any => 0..levels,
                 };
                 // The last level of a recursion spawns nothing.
-                if level < levels {
+                for level in to_levels.filter(|&level| level < levels) {
                     let to = first[writes.node.0] + level as usize;
                     cells[to].feeders.push(from);
                     cells[to].most = cells[to].most.max(writes.most);

@@ -5,6 +5,7 @@
 
 mod lane;
 
+use std::collections::VecDeque;
 use std::sync::atomic::AtomicU32;
 
 use rayon::prelude::*;
@@ -56,11 +57,20 @@ impl Graph {
 impl Machine<'_> {
     fn run(mut self, memory: &Arena<AtomicU32>) -> Result<HostReport> {
         let mut report = HostReport::default();
+        let mut arrivals: VecDeque<_> = self.graph.arrivals().into();
         loop {
             let ready: Vec<u32> =
                 self.drains.iter().zip(&self.channels).map(|(d, c)| d.ready(c, memory)).collect();
             if ready.iter().all(|&ready| ready == 0) {
-                return Ok(report);
+                // There is no clock: what the host puts comes when everything before it is done.
+                let Some((_, node, words)) = arrivals.pop_front() else { return Ok(report) };
+                let channel = self.channels[self.plan.first[node.0]];
+                let position = channel.talloc(memory, 1).expect("the channel is empty");
+                for (at, &word) in (0..).zip(&words) {
+                    memory.store(channel.word(position, at), word);
+                }
+                channel.enq(memory, position, 1);
+                continue;
             }
             let Some((at, most)) = self.choose(&ready, memory) else {
                 let names: Vec<&str> = (0..ready.len())

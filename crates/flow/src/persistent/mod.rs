@@ -65,6 +65,13 @@ impl Graph {
     /// Prepares the graph for a GPU without an aggregator. `module` has its kernels, compiled with `FLOW_GPU`.
     pub fn execute_on_gpu<'d>(&self, gpu: &'d mut Device, module: &Module) -> Result<GpuExecution<'d>> {
         self.check()?;
+        if let Some(stack) = self.stacks.iter().find(|stack| !stack.arrivals.is_empty()) {
+            let reason = format!(
+                "elements of channel `{}` come while it runs (`put_at`), which takes an aggregator; `put` them before",
+                stack.name
+            );
+            return Err(FlowError::Misuse { graph: self.name.clone(), reason });
+        }
         Ok(GpuExecution {
             gpu,
             graph: self.clone(),
@@ -151,7 +158,10 @@ impl GpuExecution<'_> {
         let names = &self.plan.names;
         if let Some(stack) = image.placement.ends.iter().position(|&end| end == address) {
             let writes = |kernel: &&crate::graph::Kernel| {
-                kernel.writes.iter().any(|writes| writes.node.0 == stack && writes.level == Level::Next)
+                kernel
+                    .writes
+                    .iter()
+                    .any(|writes| writes.node.0 == stack && matches!(writes.level, Level::Next | Level::Any))
             };
             let kernels: Vec<&str> =
                 self.graph.kernels.iter().filter(writes).map(|kernel| &*kernel.name).collect();

@@ -1,6 +1,7 @@
 //! Firmware runs: the chip's control processor starts the kernels.
 
 use super::*;
+use crate::time::aggregator::events::Events;
 use crate::time::aggregator::{Aggregator, MakeFirmware, Unit};
 use crate::time::machine::firmware::contexts;
 use crate::time::sm::front_end::decode::Decoded;
@@ -22,11 +23,16 @@ impl Gpu {
         if kernels.is_empty() || kernels.len() > u16::MAX as usize {
             return Err(Unlaunchable::KernelCount(kernels.len()).into());
         }
-        if timing.trace.is_some() {
-            return Err(Unlaunchable::TracedFirmware.into());
-        }
         if timing.profile {
             return Err(Unlaunchable::ProfiledFirmware.into());
+        }
+        if let Some(options) = &timing.trace {
+            if options.spans {
+                return Err(Unlaunchable::FirmwareSpans.into());
+            }
+            if let Some(sm) = options.sms.unknown(self.chip.sm.count) {
+                return Err(Unlaunchable::TracedSm { sm, count: self.chip.sm.count }.into());
+            }
         }
         if self.checks.races {
             return Err(Unlaunchable::CheckedFirmware.into());
@@ -57,14 +63,16 @@ impl Gpu {
                 textures: &self.textures,
             });
         }
-        let handle = Aggregator::new();
-        let firmware = (firmware(handle.clone()), handle);
+        let events = timing.trace.as_ref().map(|options| Events::new(&options.cycles, options.max_bytes));
+        let handle = Aggregator::new(events);
+        let firmware = (firmware(handle.clone()), handle.clone());
         let code: Vec<Vec<Decoded>> = launches.iter().map(|launch| decode(launch.kernel, &chip)).collect();
         let contexts = contexts(&launches, &code);
         let context = Context { others: &contexts[1..], ..contexts[0] };
         let unit = Unit::new(&chip, &launches, firmware, self.side.now());
         let (policies, observers) = (&self.policies, &self.observers);
-        let run = TimedRun { context, timing, profiled: None, policies, observers };
+        let aggregator = Some(handle);
+        let run = TimedRun { context, timing, profiled: None, policies, observers, aggregator };
         run.start(Some(unit), &mut self.memory, &mut self.side)
     }
 }

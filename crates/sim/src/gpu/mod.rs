@@ -291,6 +291,7 @@ impl Gpu {
                     profiled: timing.profile.then(|| kernel.profiled()),
                     policies: &self.policies,
                     observers: &self.observers,
+                    aggregator: None,
                 };
                 run.start(None, &mut self.memory, &mut self.side)
             }

@@ -11,7 +11,7 @@ use crate::kit::ids::{TransferId, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sched::Issue;
 use crate::time::sm::front_end::decode::Decoded;
-use crate::time::sm::probe::{Accessing, BarrierArrival, CtaEvent, Observer, Probe, State, Word};
+use crate::time::sm::probe::{Accessing, BarrierArrival, CtaEvent, Observer, Probe, State, WarpEvent, Word};
 
 /// Creates the observer of one SM, given the SM's number.
 pub type MakeObserver = Arc<dyn Fn(u32) -> Box<dyn Observer> + Send + Sync>;
@@ -96,6 +96,10 @@ impl Probe for Observers {
             recorder.cta_ended(cta);
         }
         self.each(|observer| observer.cta_ended(now, cta));
+    }
+
+    fn warp_entered(&mut self, now: Cycle, slot: WarpSlot, warp: WarpEvent) {
+        self.each(|observer| observer.warp_entered(now, slot, warp));
     }
 
     fn warp_left(&mut self, now: Cycle, slot: WarpSlot) {

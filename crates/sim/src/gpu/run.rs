@@ -15,7 +15,7 @@ use crate::gpu::observers::{MakeObserver, Observers};
 use crate::gpu::outcome::{LaunchError, Stats};
 use crate::gpu::timing::Timing;
 use crate::kit::cycle::Cycle;
-use crate::time::aggregator::Unit;
+use crate::time::aggregator::{Aggregator, Unit};
 use crate::time::machine::{self, MemorySide, Options};
 use crate::time::sched::Policies;
 use crate::time::sm::Context;
@@ -57,6 +57,8 @@ pub(super) struct TimedRun<'a> {
     pub(super) profiled: Option<Arc<Code>>,
     pub(super) policies: &'a Policies,
     pub(super) observers: &'a [MakeObserver],
+    /// Of a run of firmware.
+    pub(super) aggregator: Option<Aggregator>,
 }
 
 impl TimedRun<'_> {
@@ -146,7 +148,15 @@ impl TimedRun<'_> {
         let (timelines, recorders): (Vec<_>, Vec<_>) =
             observers.into_iter().map(Observers::into_parts).unzip();
         if let Some(options) = &self.timing.trace {
-            let recording = Recording { launch, memory, cycles: timed.cycles, policy: &timed.policy };
+            let others = self.context.others.iter().map(|context| context.launch.kernel);
+            let recording = Recording {
+                launch,
+                kernels: std::iter::once(launch.kernel).chain(others).collect(),
+                events: self.aggregator.as_ref().and_then(Aggregator::take_events),
+                memory,
+                cycles: timed.cycles,
+                policy: &timed.policy,
+            };
             let timelines = timelines.into_iter().flatten().collect();
             stats.trace = Some(trace::write(&recording, options, timelines));
         }

@@ -21,7 +21,12 @@ pub(crate) static NO_YIELD: Procedure = Procedure {
         let mut gpu = Device::sim_with(chip, SimOptions::default());
         let module = gpu.load_ptx(warploom_kernels::text!("flow/fibonacci.ptx"))?;
         let result = gpu.zeros_named::<u32>("result", 1)?;
-        let graph = cilk::fibonacci::graph(context.number(&N)?, WIDTH, false, result.address());
+        let graph = cilk::fibonacci::graph(
+            context.number(&N)?,
+            WIDTH,
+            cilk::fibonacci::Form::Levels,
+            result.address(),
+        );
         match graph.execute(&mut gpu, &module).and_then(|execution| execution.wait()) {
             Ok(report) => Ok(Metrics::from(&report).with("kind", "")),
             Err(FlowError::Device(Error::Hang { hang: Some(hang), message, .. })) => {

@@ -28,8 +28,11 @@ const LAYOUT: Param = Param::word(
     "elements as structures, as padded ones, or as arrays of their words",
     &["structures", "padded", "arrays"],
 );
-const RESERVE: Param =
-    Param::word("reserve", "one CAS for a wavefront, or one for each lane", &["wavefront", "lane"]);
+const RESERVE: Param = Param::word(
+    "reserve",
+    "one CAS for a wavefront, one for each lane, or one for a wavefront with a prefix sum in log steps (Figure 5)",
+    &["wavefront", "lane", "steps"],
+);
 const EFFORT: Param =
     Param::new("effort", "times the instructions that the scheduler's firmware executes", 1).range(1, 1000);
 const ON: Param = Param::word(
@@ -70,9 +73,11 @@ fn shape(graph: &mut Graph, values: &Values) {
     graph.group(values.get(&GROUP)).lane_by_lane(values.word(&RESERVE) == "lane");
 }
 
-/// A program's kernels as PTX with the names that messages use: for an aggregator, and for GPUs without one.
+/// A program's kernels as PTX with the names that messages use: for an aggregator, the same with `reserve=steps`, and
+/// for GPUs without an aggregator.
 struct FlowPtx {
     aggregator: (&'static str, &'static str),
+    steps: (&'static str, &'static str),
     gpu: (&'static str, &'static str),
 }
 
@@ -80,6 +85,7 @@ macro_rules! flow_ptx {
     ($name:literal) => {
         crate::work::cilk::FlowPtx {
             aggregator: crate::work::ptx!("flow", $name),
+            steps: crate::work::ptx!("flow/steps", $name),
             gpu: crate::work::ptx!("flow/gpu", $name),
         }
     };
@@ -107,7 +113,8 @@ impl<'b, 'a> Target<'b, 'a> {
                 Target::Gpu(bench, module)
             }
             _ => {
-                let module = bench.load(kernels.aggregator)?;
+                let steps = values.word(&RESERVE) == "steps";
+                let module = bench.load(if steps { kernels.steps } else { kernels.aggregator })?;
                 Target::Device(bench, module)
             }
         })

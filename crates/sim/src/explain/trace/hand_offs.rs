@@ -51,7 +51,7 @@ mod tests {
     use crate::kit::cycle::Cycle;
     use crate::kit::ids::WarpSlot;
     use crate::kit::lane_mask::LaneMask;
-    use crate::time::sm::probe::{CtaEvent, Observer, Word};
+    use crate::time::sm::probe::{CtaEvent, Observer, WarpEvent, Word};
 
     const WORD: Word = Word { space: Space::Global, address: 64 };
 
@@ -59,6 +59,10 @@ mod tests {
         let options = TraceOptions { sms: sms.clone(), ..TraceOptions::default() };
         let mut timeline = Timeline::new(sm, 4, Cycle(0), &options, 1000);
         timeline.cta_started(Cycle(0), CtaEvent { number: sm.into(), first: WarpSlot(0), warps: 2 });
+        for warp in 0..2 {
+            let event = WarpEvent { kernel: 0, cta: sm.into(), warp };
+            timeline.warp_entered(Cycle(0), WarpSlot(warp as u8), event);
+        }
         timeline
     }
 

@@ -16,6 +16,8 @@
 //!     the words of a launch's summary, with the instruction;
 //!   - `locks held`: below a slot, the locks that threads of its warp hold, as far as the atomics of spin loops show.
 //!     An arrow leads from a lock that is released to the thread that takes it next, if that one waited.
+//! - `aggregator`, in a run of firmware: `firmware` with what firmware names, `dispatcher` with its commands and the
+//!   notices of yields. Warps are named `fib CTA 3 warp 0`, in the order of their starts.
 
 use std::fmt;
 use std::ops::Range;

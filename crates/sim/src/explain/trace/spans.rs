@@ -160,9 +160,9 @@ fn slot_spans(recording: &Recording<'_>, marks: &[Mark], end: u64, words: &mut W
     let mut spans = SlotSpans::default();
     for (number, mark) in marks.iter().enumerate() {
         match *mark {
-            Mark::Enter { at, cta, warp } => {
-                let cta = recording.launch.shape.cta(cta);
-                spans.warps.push(WarpSpan { cycles: at..end, cta, warp });
+            Mark::Enter { at, warp } => {
+                let cta = recording.launch.shape.cta(warp.cta);
+                spans.warps.push(WarpSpan { cycles: at..end, cta, warp: warp.warp });
             }
             Mark::Leave { at } => {
                 spans.warps.last_mut().into_iter().for_each(|warp| warp.cycles.end = at.min(end));

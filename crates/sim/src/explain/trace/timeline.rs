@@ -10,7 +10,7 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sched::Issue;
-use crate::time::sm::probe::{CtaEvent, Observer, State, Word};
+use crate::time::sm::probe::{CtaEvent, Observer, State, WarpEvent, Word};
 
 /// Length of the intervals of [`Counter::IssueRate`].
 pub const RATE_CYCLES: u64 = 100;
@@ -63,7 +63,7 @@ impl Counter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     /// A warp occupies the slot.
-    Enter { at: u64, cta: u64, warp: u32 },
+    Enter { at: u64, warp: WarpEvent },
     /// The warp starts to spin.
     Spin { at: u64, on: Word },
     /// The warp is in one state for some cycles.
@@ -113,8 +113,7 @@ pub(super) struct Hold {
 #[derive(Clone, Debug, Default)]
 struct SlotTrack {
     marks: Vec<Mark>,
-    /// CTA, number in the CTA, and slot of the CTA's first warp.
-    warp: Option<(u64, u32, u8)>,
+    warp: Option<WarpEvent>,
     /// Whether `Mark::Enter` of the current warp is recorded.
     entered: bool,
     /// The word that the warp spins on.
@@ -164,8 +163,8 @@ pub(crate) struct Timeline {
     spinning: u64,
     /// Number of the current interval of the issue rate, and instructions issued in it.
     issued: (u64, u64),
-    /// Locks held now, by address and, in shared memory, the CTA's first slot (otherwise `u8::MAX`).
-    held: FxHashMap<(u8, u64), Hold>,
+    /// Locks held now, by address and, in shared memory, the CTA.
+    held: FxHashMap<(Option<u64>, u64), Hold>,
     /// Locks that were held before.
     holds: Vec<Hold>,
 }
@@ -258,9 +257,9 @@ impl Timeline {
         }
         let track = &mut self.tracks[slot];
         let mut bytes = SLICE_BYTES;
-        if let Some((cta, warp, _)) = track.warp.filter(|_| !track.entered) {
+        if let Some(warp) = track.warp.filter(|_| !track.entered) {
             track.entered = true;
-            track.marks.push(Mark::Enter { at: from, cta, warp });
+            track.marks.push(Mark::Enter { at: from, warp });
             bytes += SLICE_BYTES;
         }
         if let Some(on) = track.spin.filter(|_| !track.spin_entered) {
@@ -333,6 +332,23 @@ impl Timeline {
         self.change(Counter::IssueRate, (interval + 1) * RATE_CYCLES, 0);
     }
 
+    /// The warp in a slot is gone.
+    fn empty(&mut self, slot: usize, now: Cycle) {
+        let left: Vec<_> = self.held.extract_if(|_, hold| hold.slot.index() == slot).collect();
+        for (_, hold) in left {
+            self.release(hold, now, None);
+        }
+        self.end_run(slot);
+        self.set_spin(slot, now - self.start, None);
+        let at = self.clip(now);
+        let track = &mut self.tracks[slot];
+        track.warp = None;
+        track.waits_for.fill(None);
+        if std::mem::take(&mut track.entered) {
+            track.marks.push(Mark::Leave { at });
+        }
+    }
+
     /// A hold ends: `by` a write of a warp, or because its CTA is gone.
     fn release(&mut self, hold: Hold, now: Cycle, by: Option<WarpSlot>) {
         let (from, until) = (self.clamp(hold.from), self.clip(now));
@@ -400,32 +416,34 @@ impl Observer for Timeline {
     }
 
     fn cta_started(&mut self, now: Cycle, cta: CtaEvent) {
-        for warp in 0..cta.warps {
-            self.tracks[cta.first.index() + warp as usize].warp = Some((cta.number, warp, cta.first.0));
-        }
         let resident = self.gauges[Counter::ResidentWarps as usize].value;
         self.change(Counter::ResidentWarps, now - self.start, resident + cta.warps as u64);
     }
 
     fn cta_ended(&mut self, now: Cycle, cta: CtaEvent) {
-        let slots = cta.first.index()..cta.first.index() + cta.warps as usize;
-        let left: Vec<_> = self.held.extract_if(|_, hold| slots.contains(&hold.slot.index())).collect();
-        for (_, hold) in left {
-            self.release(hold, now, None);
-        }
-        for slot in slots {
-            self.end_run(slot);
-            self.set_spin(slot, now - self.start, None);
-            let at = self.clip(now);
-            let track = &mut self.tracks[slot];
-            track.warp = None;
-            track.waits_for.fill(None);
-            if std::mem::take(&mut track.entered) {
-                track.marks.push(Mark::Leave { at });
+        let is_in = |track: &SlotTrack| track.warp.is_some_and(|warp| warp.cta == cta.number);
+        for slot in 0..self.tracks.len() {
+            if is_in(&self.tracks[slot]) {
+                self.empty(slot, now);
             }
         }
         let resident = self.gauges[Counter::ResidentWarps as usize].value;
         self.change(Counter::ResidentWarps, now - self.start, resident - cta.warps as u64);
+    }
+
+    fn warp_entered(&mut self, _now: Cycle, slot: WarpSlot, warp: WarpEvent) {
+        self.tracks[slot.index()].warp = Some(warp);
+    }
+
+    fn warp_left(&mut self, now: Cycle, slot: WarpSlot) {
+        self.empty(slot.index(), now);
+        let resident = self.gauges[Counter::ResidentWarps as usize].value;
+        self.change(Counter::ResidentWarps, now - self.start, resident - 1);
+    }
+
+    fn warp_came_back(&mut self, now: Cycle, _slot: WarpSlot) {
+        let resident = self.gauges[Counter::ResidentWarps as usize].value;
+        self.change(Counter::ResidentWarps, now - self.start, resident + 1);
     }
 
     fn polled(&mut self, slot: WarpSlot, lanes: LaneMask, word: &dyn Fn(usize) -> Word) {
@@ -454,14 +472,14 @@ impl Observer for Timeline {
             return;
         }
         let track = &mut self.tracks[slot.index()];
-        let cta = track.warp.filter(|_| word.space == Space::Shared);
-        let key = (cta.map_or(u8::MAX, |(_, _, first)| first), word.address);
+        let cta = track.warp.filter(|_| word.space == Space::Shared).map(|warp| warp.cta);
+        let key = (cta, word.address);
         let waited = took && track.waits_for.get_mut(lane).is_some_and(|wait| wait.take() == Some(word));
         if let Some(hold) = self.held.remove(&key) {
             self.release(hold, now, Some(slot).filter(|_| !took));
         }
         if took {
-            let (from, cta) = (now - self.start, cta.map(|(cta, _, _)| cta));
+            let from = now - self.start;
             let (lane, until) = (lane as u8, from);
             self.held.insert(key, Hold { slot, lane, word, cta, from, until, waited, released_by: None });
         }
@@ -479,12 +497,16 @@ mod tests {
 
     const SLOT: WarpSlot = WarpSlot(1);
     const CTA: CtaEvent = CtaEvent { number: 7, first: WarpSlot(0), warps: 2 };
+    const WARP: WarpEvent = WarpEvent { kernel: 0, cta: 7, warp: 1 };
 
     /// The launch starts at cycle 1000 of the machine.
     fn timeline(cycles: Range<u64>, room: u64) -> Timeline {
         let mut timeline =
             Timeline::new(0, 4, Cycle(1000), &TraceOptions { cycles, ..TraceOptions::default() }, room);
         timeline.cta_started(Cycle(1000), CTA);
+        for warp in 0..2 {
+            timeline.warp_entered(Cycle(1000), WarpSlot(warp), WarpEvent { warp: warp.into(), ..WARP });
+        }
         timeline
     }
 
@@ -516,7 +538,7 @@ mod tests {
         timeline.spent(SLOT, LongScoreboard, Cycle(1007), 20);
         timeline.cta_ended(Cycle(1027), CTA);
         let expected = [
-            Mark::Enter { at: 0, cta: 7, warp: 1 },
+            Mark::Enter { at: 0, warp: WARP },
             slice(0, 5, Ready, 0, [0, 0]),
             slice(5, 7, Issued, 3, [10, 12]),
             slice(7, 27, LongScoreboard, 0, [0, 0]),
@@ -542,7 +564,7 @@ mod tests {
         timeline.spinning(Cycle(1009), SLOT, LaneMask::NONE);
         timeline.cta_ended(Cycle(1010), CTA);
         let expected = [
-            Mark::Enter { at: 0, cta: 7, warp: 1 },
+            Mark::Enter { at: 0, warp: WARP },
             slice(0, 1, Issued, 1, [3, 3]),
             Mark::Spin { at: 1, on: word(2) },
             slice(1, 2, Issued, 1, [4, 4]),
@@ -568,7 +590,7 @@ mod tests {
         timeline.cta_ended(Cycle(1250), CTA);
         timeline.finish();
         let expected = [
-            Mark::Enter { at: 100, cta: 7, warp: 1 },
+            Mark::Enter { at: 100, warp: WARP },
             slice(100, 150, LongScoreboard, 0, [0, 0]),
             slice(150, 200, Ready, 0, [0, 0]),
             Mark::Leave { at: 200 },
@@ -609,6 +631,27 @@ mod tests {
     }
 
     #[test]
+    fn a_warp_yields_and_comes_back_to_another_slot() {
+        let mut timeline = timeline(0..u64::MAX, 1000);
+        timeline.spent(SLOT, LongScoreboard, Cycle(1000), 10);
+        timeline.warp_left(Cycle(1010), SLOT);
+        timeline.warp_came_back(Cycle(1020), WarpSlot(3));
+        timeline.warp_entered(Cycle(1020), WarpSlot(3), WARP);
+        timeline.spent(WarpSlot(3), LongScoreboard, Cycle(1020), 5);
+        timeline.cta_ended(Cycle(1025), CTA);
+        timeline.finish();
+        let expected = [
+            Mark::Enter { at: 0, warp: WARP },
+            slice(0, 10, LongScoreboard, 0, [0, 0]),
+            Mark::Leave { at: 10 },
+        ];
+        assert_eq!(marks(&timeline), expected);
+        let back = &timeline.tracks[3].marks;
+        assert_eq!((back[0], back[2]), (Mark::Enter { at: 20, warp: WARP }, Mark::Leave { at: 25 }));
+        assert_eq!(timeline.readings(Counter::ResidentWarps), [(0, 2), (10, 1), (20, 2), (25, 0)]);
+    }
+
+    #[test]
     fn a_busy_unit_is_told_apart() {
         let mut timeline = timeline(0..u64::MAX, 1000);
         // Told before the wait, or after it when the warp issues.
@@ -621,7 +664,7 @@ mod tests {
         timeline.cta_ended(Cycle(1014), CTA);
         let busy = |from, until| Mark::Slice { from, until, run: Run { unit_busy: true, ..Run::of(Ready) } };
         let expected = [
-            Mark::Enter { at: 0, cta: 7, warp: 1 },
+            Mark::Enter { at: 0, warp: WARP },
             busy(0, 2),
             slice(2, 5, Ready, 0, [0, 0]),
             slice(5, 10, LongScoreboard, 0, [0, 0]),

@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::iter::Peekable;
+use std::ops::Range;
 
 use prost::Message;
 use rustc_hash::FxHashMap;
@@ -21,11 +22,17 @@ use crate::explain::trace::spans::spans;
 use crate::explain::trace::timeline::{Hold, Mark, Run};
 use crate::explain::trace::{Counter, Timeline, Trace, TraceOptions};
 use crate::kit::ids::WarpSlot;
-use crate::time::sm::probe::{State, Word};
+use crate::time::aggregator::events::{Event, Events, What};
+use crate::time::sm::probe::{State, WarpEvent, Word};
 
-/// A launch that was traced.
+/// A launch, or a run of firmware, that was traced.
 pub(crate) struct Recording<'a> {
+    /// In a run of firmware, the first of the kernels that it can start.
     pub(crate) launch: &'a Launch<'a>,
+    /// All kernels, by number.
+    pub(crate) kernels: Vec<&'a Kernel>,
+    /// What the aggregator did, in a run of firmware.
+    pub(crate) events: Option<Events>,
     /// For the names of the words that warps wait for.
     pub(crate) memory: &'a Memory,
     /// The launch's duration.
@@ -55,7 +62,8 @@ pub(crate) fn write(
 fn write_perfetto(recording: &Recording<'_>, options: &TraceOptions, timelines: &[Timeline]) -> Trace {
     let mut writer = Writer::new(recording, options.max_bytes);
     let mut streams = streams(recording, options, timelines);
-    let known = timelines.iter().filter_map(Timeline::cut).min();
+    let full = recording.events.iter().filter_map(|events| events.cut);
+    let known = timelines.iter().filter_map(Timeline::cut).chain(full).min();
     let mut cut = None;
     let mut queue: BinaryHeap<_> =
         streams.iter_mut().enumerate().filter_map(|(at, s)| Some(Reverse((s.next_time()?, at)))).collect();
@@ -99,6 +107,9 @@ enum Track {
     Slot(u32, WarpSlot),
     /// Locks of a slot may overlap in time, so they need several rows.
     Locks(u32, WarpSlot, usize),
+    Aggregator,
+    Firmware,
+    Dispatcher,
 }
 
 /// An event on a track.
@@ -106,13 +117,10 @@ enum Track {
 enum Point {
     Launch,
     /// A warp enters the slot.
-    Warp {
-        cta: u64,
-        warp: u32,
-    },
+    Warp(WarpEvent),
     Spin(Word),
-    /// A slice, with the instruction it is about.
-    Run(Run, Option<Pc>),
+    /// A slice, with the instruction it is about and the number of its kernel.
+    Run(Run, Option<(u16, Pc)>),
     /// A thread takes a lock. Arrows lead from the hold before and to the one after it.
     Hold {
         word: Word,
@@ -123,6 +131,9 @@ enum Point {
     End,
     /// A counter's value.
     Value(u64),
+    /// The aggregator's event of this number begins a slice, or is a mark.
+    Begin(usize),
+    Happens(usize),
 }
 
 /// The arrows of a hold, by number; 0 stands for none.
@@ -136,7 +147,7 @@ impl Point {
     /// The change in the number of open slices.
     fn opens(self) -> i64 {
         match self {
-            Point::Value(_) => 0,
+            Point::Value(_) | Point::Happens(_) => 0,
             Point::End => -1,
             _ => 1,
         }
@@ -166,10 +177,12 @@ fn streams<'a>(
     let mut stream = |track, points: Box<dyn Iterator<Item = (u64, Point)> + 'a>| {
         streams.push(Stream { track, points: points.peekable(), depth: 0 });
     };
-    let kernel = recording.launch.kernel;
     let (from, until) = (options.cycles.start, options.cycles.end.min(recording.cycles));
     if from < until {
         stream(Track::Launch, Box::new([(from, Point::Launch), (until, Point::End)].into_iter()));
+        for (track, points) in aggregator_points(recording, from..until) {
+            stream(track, Box::new(points.into_iter()));
+        }
     }
     let mut arrows: Vec<Vec<Arrows>> =
         timelines.iter().map(|timeline| vec![Arrows::default(); timeline.holds().len()]).collect();
@@ -184,7 +197,13 @@ fn streams<'a>(
             stream(Track::Counter(sm, at), Box::new(readings.map(|&(at, value)| (at, Point::Value(value)))));
         }
         for (slot, marks) in timeline.marks() {
-            let points = (0..marks.len()).flat_map(move |at| points(kernel, marks, at));
+            let (kernels, mut kernel) = (recording.kernels.clone(), 0);
+            let points = (0..marks.len()).flat_map(move |at| {
+                if let Mark::Enter { warp, .. } = marks[at] {
+                    kernel = warp.kernel;
+                }
+                points(kernel, kernels[kernel as usize], marks, at)
+            });
             stream(Track::Slot(sm, slot), Box::new(points));
         }
         for (slot, row, holds) in rows(timeline.holds()) {
@@ -201,13 +220,59 @@ fn streams<'a>(
     streams
 }
 
-/// The events for one mark of a slot.
-fn points(kernel: &Kernel, marks: &[Mark], at: usize) -> impl Iterator<Item = (u64, Point)> + use<> {
+/// The events of the aggregator's tracks. Spans of firmware are cut to the cycles that are shown.
+fn aggregator_points(recording: &Recording<'_>, shown: Range<u64>) -> Vec<(Track, Vec<(u64, Point)>)> {
+    let Some(events) = &recording.events else { return Vec::new() };
+    let (mut firmware, mut dispatcher, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    // Ends that never came are those of a run that was stopped.
+    let missing = Event { at: u64::MAX, what: What::End };
+    let unended = |list: &[Event]| {
+        let change = |event: &Event| match event.what {
+            What::Begin(_) => 1,
+            What::End => -1,
+            _ => 0,
+        };
+        list.iter().map(change).sum::<i64>().max(0) as usize
+    };
+    let events = events.list.iter().chain(std::iter::repeat_n(&missing, unended(&events.list)));
+    for (number, event) in events.enumerate() {
+        let at = event.at.clamp(shown.start, shown.end);
+        match event.what {
+            What::Begin(_) => {
+                open.push((firmware.len(), event.at));
+                firmware.push((at, Point::Begin(number)));
+            }
+            What::End => {
+                let Some((begin, from)) = open.pop() else { continue };
+                if event.at < shown.start || from >= shown.end {
+                    // Nothing of it is shown, nor of what is inside it.
+                    firmware.truncate(begin);
+                } else {
+                    firmware.push((at, Point::End));
+                }
+            }
+            _ if !shown.contains(&event.at) => {}
+            What::Note(_) => firmware.push((at, Point::Happens(number))),
+            _ => dispatcher.push((at, Point::Happens(number))),
+        }
+    }
+    // Notices of yields arrive while firmware is further on.
+    dispatcher.sort_by_key(|&(at, _)| at);
+    vec![(Track::Firmware, firmware), (Track::Dispatcher, dispatcher)]
+}
+
+/// The events for one mark of a slot, whose warp runs this kernel.
+fn points(
+    number: u16,
+    kernel: &Kernel,
+    marks: &[Mark],
+    at: usize,
+) -> impl Iterator<Item = (u64, Point)> + use<> {
     let [first, second] = match marks[at] {
-        Mark::Enter { at, cta, warp } => [Some((at, Point::Warp { cta, warp })), None],
+        Mark::Enter { at, warp } => [Some((at, Point::Warp(warp))), None],
         Mark::Spin { at, on } => [Some((at, Point::Spin(on))), None],
         Mark::Slice { from, until, run } => {
-            let run = Point::Run(run, instruction(kernel, marks, at));
+            let run = Point::Run(run, instruction(kernel, marks, at).map(|pc| (number, pc)));
             [Some((from, run)), Some((until, Point::End))]
         }
         Mark::Unspin { at } | Mark::Leave { at } => [Some((at, Point::End)), None],
@@ -284,12 +349,20 @@ struct Writer<'a> {
     tracks: FxHashMap<Track, u64>,
     /// Interning ids of names that are not known in advance.
     names: FxHashMap<String, u64>,
+    /// The number of each kernel's first instruction among those of all.
+    code_starts: Vec<usize>,
     /// Instructions whose place is interned.
     places: Vec<bool>,
 }
 
 impl<'a> Writer<'a> {
     fn new(recording: &'a Recording<'a>, limit: u64) -> Writer<'a> {
+        let mut code = 0;
+        let code_starts = recording.kernels.iter().map(|kernel| {
+            code += kernel.code.len();
+            code - kernel.code.len()
+        });
+        let code_starts = code_starts.collect();
         let mut writer = Writer {
             recording,
             bytes: Vec::new(),
@@ -298,7 +371,8 @@ impl<'a> Writer<'a> {
             now: 0,
             tracks: FxHashMap::default(),
             names: FxHashMap::default(),
-            places: vec![false; recording.launch.kernel.code.len()],
+            code_starts,
+            places: vec![false; code],
         };
         writer.begin();
         writer
@@ -386,17 +460,29 @@ impl<'a> Writer<'a> {
         let mut new = InternedData::default();
         match point {
             Point::Launch => {
-                event.name = Some(self.recording.launch.kernel.name.clone());
+                event.name = Some(match self.recording.events {
+                    Some(_) => "firmware".to_string(),
+                    None => self.recording.launch.kernel.name.clone(),
+                });
                 event.debug_annotations = self.about_launch();
             }
-            Point::Warp { cta, warp } => {
-                let cta = self.recording.launch.shape.cta(cta);
-                event.name = Some(format!("CTA {} warp {warp}", coordinates(cta)));
+            Point::Warp(WarpEvent { kernel, cta, warp }) => {
+                event.name = Some(match self.recording.events {
+                    Some(_) => format!("{} CTA {cta} warp {warp}", self.kernel_name(kernel)),
+                    None => {
+                        format!("CTA {} warp {warp}", coordinates(self.recording.launch.shape.cta(cta)))
+                    }
+                });
+            }
+            Point::Begin(number) => event.name_iid = Some(self.event_name(number, &mut new)),
+            Point::Happens(number) => {
+                event.kind = Some(INSTANT);
+                event.name_iid = Some(self.event_name(number, &mut new));
             }
             Point::Spin(word) => event.name_iid = Some(self.word("spins on", word, &mut new)),
             Point::Run(run, pc) => {
                 event.name_iid = Some(state_number(run) as u64 + 1);
-                event.debug_annotations.extend(pc.map(|pc| self.place(pc, &mut new)));
+                event.debug_annotations.extend(pc.map(|(kernel, pc)| self.place(kernel, pc, &mut new)));
                 if run.instructions > 1 {
                     event.debug_annotations.push(count(INSTRUCTIONS, run.instructions as u64));
                 }
@@ -446,6 +532,14 @@ impl<'a> Writer<'a> {
             Track::Locks(sm, slot, row) => {
                 child(self, Track::Slot(sm, slot), "locks held".to_string(), row);
             }
+            Track::Aggregator => {
+                let pid = self.recording.launch.chip.sm.count as i32 + 1;
+                let name = Some("aggregator".to_string());
+                of.process = Some(ProcessDescriptor { pid: Some(pid), process_name: name });
+                of.child_ordering = Some(ORDER_EXPLICIT);
+            }
+            Track::Firmware => child(self, Track::Aggregator, "firmware".to_string(), 0),
+            Track::Dispatcher => child(self, Track::Aggregator, "dispatcher".to_string(), 1),
         }
         let uuid = self.tracks.len() as u64 + 1;
         self.tracks.insert(track, uuid);
@@ -466,13 +560,43 @@ impl<'a> Writer<'a> {
             string_value: Some(value),
             ..DebugAnnotation::default()
         };
-        vec![
-            say("chip", chip.name.clone()),
-            say("policy", self.recording.policy.to_string()),
-            say("grid", format!("{gx}x{gy}x{gz}")),
-            say("block", format!("{bx}x{by}x{bz}")),
-            say("time", format!("1 ns stands for 1 core cycle (at {} MHz)", chip.clock.core_mhz)),
-        ]
+        let of_run = match self.recording.events {
+            Some(_) => {
+                let names: Vec<&str> = self.recording.kernels.iter().map(|kernel| &*kernel.name).collect();
+                vec![say("kernels", names.join(", "))]
+            }
+            None => {
+                vec![say("grid", format!("{gx}x{gy}x{gz}")), say("block", format!("{bx}x{by}x{bz}"))]
+            }
+        };
+        let clock = format!("1 ns stands for 1 core cycle (at {} MHz)", chip.clock.core_mhz);
+        [say("chip", chip.name.clone()), say("policy", self.recording.policy.to_string())]
+            .into_iter()
+            .chain(of_run)
+            .chain([say("time", clock)])
+            .collect()
+    }
+
+    fn kernel_name(&self, kernel: u16) -> &'a str {
+        let recording = self.recording;
+        &recording.kernels[kernel as usize].name
+    }
+
+    /// The interning id of the name of an event of the aggregator.
+    fn event_name(&mut self, number: usize, new: &mut InternedData) -> u64 {
+        let recording = self.recording;
+        let event = recording.events.as_ref().and_then(|events| events.list.get(number));
+        let name = match event.map(|event| &event.what) {
+            Some(What::Begin(name) | What::Note(name)) => name.clone(),
+            Some(&What::Start { kernel, ctas: 1 }) => format!("start {}, 1 CTA", self.kernel_name(kernel)),
+            Some(&What::Start { kernel, ctas }) => {
+                format!("start {}, {ctas} CTAs", self.kernel_name(kernel))
+            }
+            Some(&What::Restart { kernel, cu }) => format!("restart {} on SM {cu}", self.kernel_name(kernel)),
+            Some(&What::Yield { kernel, cu }) => format!("{} yielded on SM {cu}", self.kernel_name(kernel)),
+            Some(What::End) | None => String::new(),
+        };
+        self.name(name, new)
     }
 
     /// The interning id of `what` followed by the name of a word in memory.
@@ -483,6 +607,11 @@ impl<'a> Writer<'a> {
             None if space == Space::Shared => format!("{what} shared {address:#x}"),
             None => format!("{what} {address:#x}"),
         };
+        self.name(name, new)
+    }
+
+    /// The interning id of a name.
+    fn name(&mut self, name: String, new: &mut InternedData) -> u64 {
         let next = STATES as u64 + self.names.len() as u64 + 1;
         *self.names.entry(name).or_insert_with_key(|name| {
             new.event_names.push(interned(next, name));
@@ -491,10 +620,11 @@ impl<'a> Writer<'a> {
     }
 
     /// An annotation with an instruction's place.
-    fn place(&mut self, pc: Pc, new: &mut InternedData) -> DebugAnnotation {
-        let iid = pc.0 as u64 + 1;
-        if !std::mem::replace(&mut self.places[pc.index()], true) {
-            let place = Place::of(self.recording.launch.kernel, pc).to_string();
+    fn place(&mut self, kernel: u16, pc: Pc, new: &mut InternedData) -> DebugAnnotation {
+        let number = self.code_starts[kernel as usize] + pc.index();
+        let iid = number as u64 + 1;
+        if !std::mem::replace(&mut self.places[number], true) {
+            let place = Place::of(self.recording.kernels[kernel as usize], pc).to_string();
             new.debug_annotation_string_values.push(interned(iid, &place));
         }
         DebugAnnotation { name_iid: Some(AT), string_value_iid: Some(iid), ..DebugAnnotation::default() }

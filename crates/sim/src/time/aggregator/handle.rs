@@ -10,6 +10,7 @@ use warploom_isa::{AtomOp, Ty};
 
 use crate::kit::ids::ResultId;
 use crate::kit::slab::Slab;
+use crate::time::aggregator::events::{Events, What};
 use crate::time::dispatch::Yielded;
 
 /// An operation that firmware has called.
@@ -53,6 +54,8 @@ pub(crate) enum CallKind {
     },
     Restart(Yielded),
     Ask(Question),
+    /// For the timeline; takes no time.
+    Record(What),
 }
 
 /// What firmware can ask the hardware around it.
@@ -98,6 +101,8 @@ pub(crate) struct Shared {
     pub front_slot: u64,
     /// Firmware has failed, with this message.
     pub failure: Option<String>,
+    /// What happened, if the run is traced.
+    pub events: Option<Events>,
 }
 
 impl Shared {
@@ -123,8 +128,14 @@ pub struct Aggregator {
 }
 
 impl Aggregator {
-    pub(crate) fn new() -> Aggregator {
-        Aggregator { shared: Arc::default() }
+    /// With `events`, the run is traced.
+    pub(crate) fn new(events: Option<Events>) -> Aggregator {
+        Aggregator { shared: Arc::new(Mutex::new(Shared { events, ..Shared::default() })) }
+    }
+
+    /// What was recorded for the timeline.
+    pub(crate) fn take_events(&self) -> Option<Events> {
+        self.lock().events.take()
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -265,9 +276,52 @@ impl Aggregator {
         self.ask(Question::Now)
     }
 
+    /// Names something that happens now, for the timeline. `name` is called only if the run is traced, and none of it
+    /// takes simulated time.
+    pub fn note(&self, name: impl FnOnce() -> String) {
+        if self.is_traced() {
+            self.record(What::Note(name()));
+        }
+    }
+
+    /// Names what firmware does until the span is dropped, for the timeline, as [`note`](Aggregator::note) does. Spans
+    /// must be dropped in the reverse order of their making.
+    pub fn span(&self, name: impl FnOnce() -> String) -> Span {
+        let traced = self.is_traced();
+        if traced {
+            self.record(What::Begin(name()));
+        }
+        Span { of: traced.then(|| self.clone()) }
+    }
+
+    fn is_traced(&self) -> bool {
+        self.lock().events.is_some()
+    }
+
+    fn record(&self, what: What) {
+        self.lock().calls.push_back(Call { kind: CallKind::Record(what), result: None });
+    }
+
     /// Ends the run with an error.
     pub fn fail(&self, message: impl Into<String>) {
         self.lock().failure.get_or_insert(message.into());
+    }
+}
+
+/// A part of firmware's work that the timeline shows by name, until this is dropped.
+#[derive(Debug)]
+pub struct Span {
+    /// The aggregator, if the run is traced.
+    of: Option<Aggregator>,
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        if let Some(aggregator) = &self.of
+            && let Ok(mut shared) = aggregator.shared.lock()
+        {
+            shared.calls.push_back(Call { kind: CallKind::Record(What::End), result: None });
+        }
     }
 }
 

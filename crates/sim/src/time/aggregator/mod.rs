@@ -4,10 +4,12 @@
 //! `.await` is where its value is used, and both take simulated time. `docs/aggregator.md` has the guide and the model.
 //!
 //! `handle` is what firmware sees; `unit` polls it and moves time forward (start there); `pipeline` says when an
-//! instruction can begin; `port` has its accesses to memory; `dispatcher` places CTAs and knows what SMs have free.
+//! instruction can begin; `port` has its accesses to memory; `dispatcher` places CTAs and knows what SMs have free;
+//! `events` are for the timeline.
 
 mod clock;
 pub(crate) mod dispatcher;
+pub(crate) mod events;
 pub(crate) mod handle;
 mod pipeline;
 mod port;
@@ -16,7 +18,7 @@ pub(crate) mod unit;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use crate::time::aggregator::handle::{Aggregator, Answer};
+pub use crate::time::aggregator::handle::{Aggregator, Answer, Span};
 pub(crate) use crate::time::aggregator::unit::Unit;
 
 /// Firmware that has begun.

@@ -12,6 +12,7 @@ use crate::kit::ids::{ResultId, Ticket};
 use crate::kit::line::LineAddress;
 use crate::time::aggregator::clock::Clock;
 use crate::time::aggregator::dispatcher::Dispatcher;
+use crate::time::aggregator::events::What;
 use crate::time::aggregator::handle::{Aggregator, Call, CallKind, Outcome, Question, Shared, Value};
 use crate::time::aggregator::pipeline::{Pipeline, When};
 use crate::time::aggregator::port::{Atomic, Done, Port, Store, Waiter};
@@ -281,6 +282,9 @@ impl<'f> Unit<'f> {
         if self.refused {
             return When::Unknown;
         }
+        if matches!(call.kind, CallKind::Record(_)) {
+            return When::At(self.front_slot);
+        }
         let is_load = matches!(call.kind, CallKind::Load { .. } | CallKind::Atomic { .. });
         let When::At(at) = self.pipeline.next(self.front_slot, is_load) else { return When::Unknown };
         let waits = match call.kind {
@@ -315,7 +319,10 @@ impl<'f> Unit<'f> {
             Message::News(cu, news) => {
                 match news {
                     News::Ended { .. } => self.stats.ended += 1,
-                    News::Yielded(_) => self.stats.yields += 1,
+                    News::Yielded(Yielded { kernel, .. }) => {
+                        self.stats.yields += 1;
+                        self.record(cycle, What::Yield { kernel, cu });
+                    }
                 }
                 self.dispatcher.hear(cu, &news);
                 self.place(cycle);
@@ -446,11 +453,19 @@ impl<'f> Unit<'f> {
             }
             CallKind::Dispatch { kernel, ctas, params } => self.dispatch(kernel, ctas, params, result),
             CallKind::Restart(wavefront) => self.restart(wavefront, result),
+            CallKind::Record(what) => self.record(cycle, what),
             CallKind::Ask(question) => {
                 self.instructions(1);
                 let value = self.answer(question);
                 self.finish(result, value);
             }
+        }
+    }
+
+    /// Records what happens in a cycle, if the run is traced.
+    fn record(&self, cycle: Cycle, what: What) {
+        if let Some(events) = &mut self.shared().events {
+            events.record(cycle.saturating_sub(self.start), what);
         }
     }
 
@@ -517,6 +532,7 @@ impl<'f> Unit<'f> {
             return self.finish(result, Value::Word(0));
         }
         let now = self.clock.cycle_of(self.front_slot);
+        self.record(now, What::Start { kernel, ctas });
         self.dispatcher.add_task(now, Task { kernel, ctas, params }, result);
         self.place(now);
     }
@@ -528,7 +544,9 @@ impl<'f> Unit<'f> {
             return;
         }
         self.stats.restarts += 1;
-        self.place(self.clock.cycle_of(self.front_slot));
+        let now = self.clock.cycle_of(self.front_slot);
+        self.record(now, What::Restart { kernel: wavefront.kernel, cu: wavefront.cu });
+        self.place(now);
     }
 
     /// Whether an access of firmware is aligned and inside memory; otherwise the run ends.

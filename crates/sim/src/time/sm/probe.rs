@@ -86,10 +86,21 @@ impl State {
 pub struct CtaEvent {
     /// Its number in the grid.
     pub number: u64,
-    /// The slot of its first warp; the others follow.
+    /// The slot of its first warp; the others follow, except in a run of firmware.
     pub first: WarpSlot,
     /// Its warps.
     pub warps: u32,
+}
+
+/// A warp that takes a slot of an SM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarpEvent {
+    /// The kernel's number in a run of firmware; 0 in a launch.
+    pub kernel: u16,
+    /// Its CTA's number in the grid, or in the order of starts by firmware.
+    pub cta: u64,
+    /// Its number in the CTA.
+    pub warp: u32,
 }
 
 /// A place in memory by which threads communicate.
@@ -118,6 +129,9 @@ pub trait Observer: Send {
     fn cta_started(&mut self, _now: Cycle, _cta: CtaEvent) {}
 
     fn cta_ended(&mut self, _now: Cycle, _cta: CtaEvent) {}
+
+    /// A warp takes a slot: its CTA has started, or it is back after a yield.
+    fn warp_entered(&mut self, _now: Cycle, _slot: WarpSlot, _warp: WarpEvent) {}
 
     /// A warp yields and leaves its slot, to come back later.
     fn warp_left(&mut self, _now: Cycle, _slot: WarpSlot) {}
@@ -179,6 +193,9 @@ pub(crate) trait Probe: Send {
 
     /// A CTA has ended.
     fn cta_ended(&mut self, _now: Cycle, _cta: CtaEvent) {}
+
+    /// A warp takes a slot: its CTA has started, or it has come back.
+    fn warp_entered(&mut self, _now: Cycle, _slot: WarpSlot, _warp: WarpEvent) {}
 
     /// A warp leaves its slot, to come back later.
     fn warp_left(&mut self, _now: Cycle, _slot: WarpSlot) {}
@@ -260,6 +277,11 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
     fn cta_ended(&mut self, now: Cycle, cta: CtaEvent) {
         self.0.cta_ended(now, cta);
         self.1.cta_ended(now, cta);
+    }
+
+    fn warp_entered(&mut self, now: Cycle, slot: WarpSlot, warp: WarpEvent) {
+        self.0.warp_entered(now, slot, warp);
+        self.1.warp_entered(now, slot, warp);
     }
 
     fn warp_left(&mut self, now: Cycle, slot: WarpSlot) {

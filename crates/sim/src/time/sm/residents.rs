@@ -8,7 +8,7 @@ use crate::exec::warp::Warp;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::sm::issue::slot::Position;
-use crate::time::sm::probe::{CtaEvent, Probe, State};
+use crate::time::sm::probe::{CtaEvent, Probe, State, WarpEvent};
 use crate::time::sm::{Context, Resident, Sm};
 
 const HAS_SLOT: &str = "a warp that starts has a slot";
@@ -53,7 +53,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         warp: usize,
         now: Cycle,
     ) {
-        let kernel = self.residents[at].as_ref().map_or(0, |resident| resident.kernel);
+        let (kernel, cta) =
+            self.residents[at].as_ref().map_or((0, 0), |resident| (resident.kernel, resident.cta.number));
+        self.probe.warp_entered(now, slot, WarpEvent { kernel, cta, warp: warp as u32 });
         let entry = &mut self.slots[slot.index()];
         *entry = entry.next(at, warp, now);
         (entry.occupant.kernel, entry.occupant.code_start) = (kernel, context.of(kernel).code_start);

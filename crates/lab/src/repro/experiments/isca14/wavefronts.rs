@@ -14,7 +14,7 @@ const PAPERS: [(usize, f64, f64); 4] =
 
 fn kernel_nodes(name: &str) -> usize {
     let graph = match name {
-        "Fibonacci" => cilk::fibonacci::graph(24, 64, false, 0),
+        "Fibonacci" => cilk::fibonacci::graph(24, 64, cilk::fibonacci::Form::Levels, 0),
         "Queens" => cilk::queens::graph(13, 8, 64, 0),
         "Sort" => cilk::sort::graph(1_000_000, 64, 64, 0, 0),
         _ => cilk::strassen::graph(512, 64, [0; 3]),
