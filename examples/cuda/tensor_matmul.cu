@@ -134,7 +134,11 @@ __global__ void __launch_bounds__(384, 1)
 static CUtensorMap tensor_map(void* matrix, int size, int rows) {
     void* encode = nullptr;
     cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
     CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found));
+#else
+    CHECK(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &encode, cudaEnableDefault, &found));
+#endif
     REQUIRE(found == cudaDriverEntryPointSuccess);
     CUtensorMap map;
     const cuuint64_t extent[] = {(cuuint64_t)size, (cuuint64_t)size}, stride[] = {(cuuint64_t)size * half_bytes};
