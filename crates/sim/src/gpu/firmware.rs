@@ -52,6 +52,7 @@ impl Gpu {
                 check_uninitialised: self.checks.uninitialised,
                 races: None,
                 grid_id: self.launches,
+                first_cta: 0,
                 workspace: 0,
                 clusters: kernel.kernel.uses_clusters(),
                 textures: &self.textures,
@@ -65,6 +66,6 @@ impl Gpu {
         let unit = Unit::new(&chip, &launches, firmware, self.side.now());
         let (policies, observers) = (&self.policies, &self.observers);
         let run = TimedRun { context, timing, profiled: None, policies, observers };
-        run.start(Some(unit), &mut self.memory, &mut self.side)
+        run.start(Dispatch::Firmware(unit), &mut self.memory, &mut self.side)
     }
 }

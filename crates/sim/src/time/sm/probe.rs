@@ -8,6 +8,7 @@ use crate::kit::ids::{TransferId, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sched::Issue;
 use crate::time::sm::front_end::decode::Decoded;
+use crate::time::sm::stats::SmStats;
 
 /// What a warp does in a cycle. Every cycle of every resident warp is exactly one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -180,6 +181,14 @@ pub(crate) trait Probe: Send {
     /// A CTA has ended.
     fn cta_ended(&mut self, _now: Cycle, _cta: CtaEvent) {}
 
+    /// A CTA of a kernel is about to start in these slots. Told only where kernels run together.
+    fn cta_of_kernel(&mut self, _kernel: u16, _slots: &[Option<WarpSlot>]) {}
+
+    /// The counts of a kernel, if it keeps them apart.
+    fn of_kernel(&self, _kernel: u16) -> Option<&SmStats> {
+        None
+    }
+
     /// A warp leaves its slot, to come back later.
     fn warp_left(&mut self, _now: Cycle, _slot: WarpSlot) {}
 
@@ -260,6 +269,15 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
     fn cta_ended(&mut self, now: Cycle, cta: CtaEvent) {
         self.0.cta_ended(now, cta);
         self.1.cta_ended(now, cta);
+    }
+
+    fn cta_of_kernel(&mut self, kernel: u16, slots: &[Option<WarpSlot>]) {
+        self.0.cta_of_kernel(kernel, slots);
+        self.1.cta_of_kernel(kernel, slots);
+    }
+
+    fn of_kernel(&self, kernel: u16) -> Option<&SmStats> {
+        self.0.of_kernel(kernel).or_else(|| self.1.of_kernel(kernel))
     }
 
     fn warp_left(&mut self, now: Cycle, slot: WarpSlot) {
