@@ -31,7 +31,7 @@ use crate::report::Report;
 /// plan.kernel(&[], 0, &vecadd, &launch, args![&xs, &xs, &zs, 256u32])?;
 /// let run = gpu.run_plan(plan)?;
 /// assert_eq!(run.times[0].map(|(start, _)| start), run.times[1].map(|(start, _)| start));
-/// assert_eq!(gpu.read(&zs)?[0], 2.0);
+/// assert_eq!(zs.read(&gpu)?[0], 2.0);
 /// # Ok(())
 /// # }
 /// ```

@@ -157,7 +157,7 @@ fn a_kernel_waits_for_one_in_another_stream() {
         plan.kernel(&[], 0, &host.kernel("wait_for"), &one(), args![&flag, &out]).unwrap();
         plan.kernel(&[], 5000, &host.kernel("set_flag"), &one(), args![&flag, 7u32]).unwrap();
         let run = host.run(plan);
-        assert_eq!(host.gpu.read(&out).unwrap(), [7], "{chip}");
+        assert_eq!(out.read(&host.gpu).unwrap(), [7], "{chip}");
         let [(waits, woken), (sets, set)] = [run.times[0].unwrap(), run.times[1].unwrap()];
         assert_eq!((waits, sets), (0, 5000), "{chip}");
         assert!(woken > sets && set > sets, "{chip}: {woken} {set}");
@@ -177,7 +177,7 @@ fn a_copy_wakes_a_kernel() {
     let back = MoveFrom::Device { address: out.address(), bytes: 4 };
     let last = plan.copy(&[waits], 0, 100, vec![Move { to: out.address() + 4, from: back }]);
     let run = host.run(plan);
-    assert_eq!(host.gpu.read(&out).unwrap(), [9, 9]);
+    assert_eq!(out.read(&host.gpu).unwrap(), [9, 9]);
     assert_eq!(run.times[copy], Some((1000, 3000)));
     let end = run.times[waits].unwrap().1;
     assert!(end > 3000 && end < 6000, "{end}");
@@ -275,9 +275,9 @@ fn later_kernels_see_what_earlier_ones_wrote() {
         // All the time.
         plan.kernel(&[], 0, &host.kernel("compute"), &launch, args![&other]).unwrap();
         let run = host.run(plan);
-        let found: Vec<u32> = host.gpu.read(&outs[0]).unwrap();
+        let found: Vec<u32> = outs[0].read(&host.gpu).unwrap();
         assert!(found.iter().all(|&word| word == 1), "{chip}");
-        let found: Vec<u32> = host.gpu.read(&outs[1]).unwrap();
+        let found: Vec<u32> = outs[1].read(&host.gpu).unwrap();
         assert!(found.iter().all(|&word| word == 42), "{chip}");
         let time = |at: usize| run.times[at].unwrap();
         assert!(time(0).1 <= time(1).0 && time(1).1 <= time(2).0, "{chip}: {:?}", run.times);
@@ -302,7 +302,7 @@ fn everything(threads: usize, bows: bool) -> (Vec<Option<(u64, u64)>>, Vec<Repor
         let report = report.unwrap();
         Report { wall_s: 0.0, warp_insts_per_s: 0.0, ..report }
     });
-    (run.times, reports.collect(), host.gpu.read(&words).unwrap())
+    (run.times, reports.collect(), words.read(&host.gpu).unwrap())
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Plans: kernels and copies of several streams on one machine.
 
 use super::*;
+use crate::chip::timing::Coherence;
 use crate::exec::stop::Stop;
 use crate::explain::hang::Hang;
 use crate::explain::lock_warnings::lock_warnings;
@@ -161,6 +162,10 @@ impl Gpu {
                 return Err(Unlaunchable::PlannedOrder { piece: at, before });
             }
             let Work::Copy { moves, .. } = &piece.work else { continue };
+            if self.chip.l1.coherence != Coherence::None && !moves.is_empty() {
+                // An L1 may hold what the copy reads or writes.
+                return Err(Unlaunchable::Together("run beside copies on a chip with coherent L1s"));
+            }
             for Move { to, from } in moves {
                 let inside = |address, bytes| match self.memory.read(address, bytes as usize) {
                     Some(_) => Ok(()),
