@@ -296,8 +296,8 @@ fn loads_just_outside_of_an_allocation() {
     assert!(!ran.err.contains(told), "{}", ran.err);
 }
 
-/// Two kernels that do not fill the chip run side by side; of two that do, the second begins with what the first leaves.
-/// Copies overlap both.
+/// Two kernels that do not fill the chip run side by side; of two that do, the second begins with what the first
+/// leaves. Copies overlap both.
 #[test]
 fn streams_share_the_chip() {
     let starts = |grid: &str| {

@@ -270,7 +270,8 @@ fn later_kernels_see_what_earlier_ones_wrote() {
         let launch = Launch::grid(64).block(128);
         let mut plan = Plan::new(16);
         let reads = plan.kernel(&[], 0, &host.kernel("follow"), &launch, args![&value, &outs[0]]).unwrap();
-        let writes = plan.kernel(&[reads], 0, &host.kernel("set_flag"), &one(), args![&value, 41u32]).unwrap();
+        let writes =
+            plan.kernel(&[reads], 0, &host.kernel("set_flag"), &one(), args![&value, 41u32]).unwrap();
         plan.kernel(&[writes], 0, &host.kernel("follow"), &launch, args![&value, &outs[1]]).unwrap();
         // All the time.
         plan.kernel(&[], 0, &host.kernel("compute"), &launch, args![&other]).unwrap();

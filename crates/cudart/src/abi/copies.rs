@@ -7,8 +7,8 @@ use warploom::{Move, MoveFrom};
 use super::{Handle, call, call_and_wait, put, put_pointer, textures};
 use crate::core::error::{CudaError, Result};
 use crate::core::graphs::Work;
-use crate::core::pending::{Direction, Pending, PendingCopy};
 use crate::core::memory::{Extent, Place, Side, sides};
+use crate::core::pending::{Direction, Pending, PendingCopy};
 use crate::core::process::{Process, complain};
 
 pub(super) const DEFAULT_STREAM: Handle = std::ptr::null_mut();
@@ -122,8 +122,8 @@ impl Source<'_> {
     }
 }
 
-/// Puts a copy or fill off behind work that is pending. Returns false if it is to be done now, because some of it is not
-/// in memory that the device has.
+/// Puts a copy or fill off behind work that is pending. Returns false if it is to be done now, because some of it is
+/// not in memory that the device has.
 unsafe fn put_off_rows(
     process: &mut Process,
     to: Place,

@@ -43,8 +43,8 @@ pub(crate) struct FunctionAttributes {
 }
 
 impl Process {
-    /// Launches a kernel. If the program has several streams, it runs when the host waits, or sees what it does, so that
-    /// kernels of other streams are there, too; or else at once. A kernel that fails does so as in CUDA: the launch
+    /// Launches a kernel. If the program has streams of its own, it runs when the host waits, or sees what it does, so
+    /// that kernels of other streams are there, too; or else at once. A kernel that fails does so as in CUDA: the launch
     /// itself succeeds, and later calls give the error.
     pub(crate) fn launch(&mut self, host: u64, request: &Request, arguments: &[Vec<u8>]) -> Result {
         self.check()?;
@@ -74,15 +74,15 @@ impl Process {
         let stream = open.streams.find(request.stream)?;
         let overhead_ns = open.gpu.chip().map_or(0, |chip| u64::from(chip.launch.overhead_ns));
         let arguments = arguments.to_vec();
-        let launched =
-            PendingLaunch { kernel, plain, number, launch, arguments, delay: overhead_ns * 1000 };
+        let launched = PendingLaunch { kernel, plain, number, launch, arguments, delay: overhead_ns * 1000 };
         if !(together && open.streams.has_streams()) {
             self.settle()?;
             return self.run_now(stream, &launched);
         }
         if observed {
             complain_once(
-                "kernels of different streams are simulated one by one, because of --profile or --trace".to_string(),
+                "kernels of different streams are simulated one by one, because of --profile or --trace"
+                    .to_string(),
             );
             self.settle()?;
             return self.run_now(stream, &launched);

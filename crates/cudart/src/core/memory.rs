@@ -10,9 +10,9 @@ use warploom::Device;
 
 use crate::abi::host::SharedRange;
 use crate::core::error::{CudaError, Result};
+use crate::core::pending::Direction;
 use crate::core::process::{CONSTANTS, Open, Process, complain};
 use crate::core::properties::PITCH_BYTES;
-use crate::core::pending::Direction;
 use crate::core::timeline::Picoseconds;
 
 /// Shared memory is compared and copied in pieces of this size.

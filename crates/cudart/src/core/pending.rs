@@ -45,9 +45,13 @@ pub(crate) enum Pending {
     Launch(Box<PendingLaunch>),
     Copy(PendingCopy),
     /// An event marks what its stream has come to.
-    Record { event: u64 },
+    Record {
+        event: u64,
+    },
     /// What comes later in the stream waits for an event.
-    Wait { event: u64 },
+    Wait {
+        event: u64,
+    },
 }
 
 /// A launch or copy, and what it waits for.
@@ -144,13 +148,7 @@ impl Order {
         order
     }
 
-    fn add(
-        &mut self,
-        item: usize,
-        stream: StreamId,
-        after: Vec<usize>,
-        not_before: Picoseconds,
-    ) -> usize {
+    fn add(&mut self, item: usize, stream: StreamId, after: Vec<usize>, not_before: Picoseconds) -> usize {
         self.nodes.push(Node { item, stream, after, not_before });
         self.nodes.len() - 1
     }
@@ -204,7 +202,8 @@ mod tests {
         let pending = [(a, copy(UP)), (b, copy(DOWN)), (free, copy(UP)), (a, copy(DOWN))];
         assert_eq!(after(&pending, &timeline), [vec![], vec![], vec![0], vec![0, 1]]);
         // The default stream waits for blocking ones, and they for it.
-        let pending = [(a, copy(UP)), (free, copy(DOWN)), (LEGACY, copy(UP)), (b, copy(UP)), (free, copy(UP))];
+        let pending =
+            [(a, copy(UP)), (free, copy(DOWN)), (LEGACY, copy(UP)), (b, copy(UP)), (free, copy(UP))];
         assert_eq!(after(&pending, &timeline), [vec![], vec![], vec![0], vec![2], vec![1, 3]]);
     }
 
@@ -228,7 +227,8 @@ mod tests {
         let mut timeline = Timeline::default();
         let (a, b) = (timeline.create(false), timeline.create(false));
         let (record, wait) = (Pending::Record { event: 7 }, Pending::Wait { event: 7 });
-        let overlaps = |pending: &[(StreamId, Pending)]| Order::new(pending, &timeline, |_| 0).overlaps(|_| true);
+        let overlaps =
+            |pending: &[(StreamId, Pending)]| Order::new(pending, &timeline, |_| 0).overlaps(|_| true);
         assert!(!overlaps(&[(a, copy(UP)), (a, copy(DOWN)), (a, copy(UP))]));
         assert!(overlaps(&[(a, copy(UP)), (b, copy(DOWN))]));
         assert!(!overlaps(&[(a, copy(UP)), (a, record.clone()), (b, wait.clone()), (b, copy(DOWN))]));

@@ -297,7 +297,8 @@ mod tests {
     }
 
     fn add(record: &mut Record, name: &str, report: &Report) {
-        let launched = Launched { name, number: 0, report, start_s: 0.0, seconds: 0.0, stream: 0, error: None };
+        let launched =
+            Launched { name, number: 0, report, start_s: 0.0, seconds: 0.0, stream: 0, error: None };
         record.add(&launched).unwrap();
     }
 

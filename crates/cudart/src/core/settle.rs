@@ -111,7 +111,9 @@ impl Process {
         });
         let mut ran: Vec<_> = numbers.zip(launches.iter().zip(&run.kernels)).collect();
         // Lines are written as launches end.
-        ran.sort_by_key(|((node, _), (launch, _))| (times[*node].map_or(u64::MAX, |(_, end)| end), launch.number));
+        ran.sort_by_key(|((node, _), (launch, _))| {
+            (times[*node].map_or(u64::MAX, |(_, end)| end), launch.number)
+        });
         let mut failed = None;
         for ((node, stream), (launch, result)) in ran {
             let report = match result {

@@ -1,9 +1,9 @@
 //! Simulated time: when the work of each stream runs.
 //!
 //! Streams overlap as on a GPU with one engine for copies in each direction: work starts when its stream has come to
-//! it and its engine is free, and a kernel that is simulated alone when the others leave enough of the chip for it
-//! (`sharing`). Kernels that are pending together are simulated together, and tell when they ran (`settle`). The host's own
-//! time is that of its waits alone. The legacy default stream waits for all blocking streams, and they for it.
+//! it and its engine is free. A kernel that is simulated alone starts when the others leave enough of the chip for it
+//! (`sharing`); those that are pending together are simulated together, and tell when they ran (`settle`). The host's
+//! own time is that of its waits alone. The legacy default stream waits for all blocking streams, and they for it.
 
 use std::collections::BTreeMap;
 

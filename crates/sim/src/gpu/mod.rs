@@ -3,8 +3,8 @@
 mod firmware;
 mod module;
 mod observers;
-mod plan;
 pub(crate) mod outcome;
+mod plan;
 mod run;
 mod timing;
 
@@ -22,8 +22,8 @@ use crate::exec::races::Races;
 use crate::exec::texture::{Object, Sampler, Textures};
 pub use crate::gpu::module::{LoadedKernel, LoadedModule, ModuleError};
 pub use crate::gpu::observers::MakeObserver;
-pub use crate::gpu::plan::{Piece, PlanRun, PlannedKernel, Work};
 use crate::gpu::outcome::{LaunchError, Stats};
+pub use crate::gpu::plan::{Piece, PlanRun, PlannedKernel, Work};
 use crate::gpu::run::{TimedRun, run_functional, stats_of};
 pub use crate::gpu::timing::Timing;
 use crate::time::machine::{Dispatch, MemorySide};
@@ -260,7 +260,7 @@ impl Gpu {
             check_uninitialised: self.checks.uninitialised,
             races: None,
             grid_id: self.launches,
-                first_cta: 0,
+            first_cta: 0,
             workspace,
             clusters: shape.cluster.is_some() || kernel.kernel.uses_clusters(),
             textures: &self.textures,

@@ -29,7 +29,10 @@ pub struct Piece {
 pub enum Work {
     Kernel(PlannedKernel),
     /// Moves bytes, which are there after so many cycles.
-    Copy { cycles: u64, moves: Vec<Move> },
+    Copy {
+        cycles: u64,
+        moves: Vec<Move>,
+    },
 }
 
 /// A launch that is a piece of a plan.

@@ -174,9 +174,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let settled = now - search.since >= half;
         if now - search.since >= 2 * half && self.aggregator.is_none() {
             let contexts = || std::iter::once(&self.context).chain(self.context.others);
-            let ways_out = search.ways_out.get_or_insert_with(|| {
-                contexts().map(|context| context.launch.kernel.ways_out()).collect()
-            });
+            let ways_out = search
+                .ways_out
+                .get_or_insert_with(|| contexts().map(|context| context.launch.kernel.ways_out()).collect());
             let is_caught = |resident: &Resident<N>| {
                 let out = &ways_out[usize::from(resident.kernel)];
                 let mut paths = resident.warps.iter().flat_map(|warp| warp.control.paths());

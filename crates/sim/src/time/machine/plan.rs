@@ -40,7 +40,10 @@ pub struct Move {
 pub enum MoveFrom {
     Host(Vec<u8>),
     /// So many bytes at an address of the device, as they are when the copy ends.
-    Device { address: u64, bytes: u64 },
+    Device {
+        address: u64,
+        bytes: u64,
+    },
 }
 
 /// How far a piece is.
