@@ -156,7 +156,7 @@ unsafe fn put_off_rows(
     }
     open.put_off(stream, Pending::Copy(PendingCopy { moves, direction, duration }));
     if open.is_full() {
-        process.settle()?;
+        process.settle_as_launch()?;
     }
     Ok(true)
 }

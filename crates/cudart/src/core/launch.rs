@@ -75,15 +75,14 @@ impl Process {
         let overhead_ns = open.gpu.chip().map_or(0, |chip| u64::from(chip.launch.overhead_ns));
         let arguments = arguments.to_vec();
         let launched = PendingLaunch { kernel, plain, number, launch, arguments, delay: overhead_ns * 1000 };
-        if !(together && open.streams.has_streams()) {
-            self.settle()?;
-            return self.run_now(stream, &launched);
-        }
-        if observed {
+        let streams = open.streams.count();
+        if observed && streams > 1 {
             complain_once(
                 "kernels of different streams are simulated one by one, because of --profile or --trace"
                     .to_string(),
             );
+        }
+        if !together || observed || streams == 0 {
             self.settle()?;
             return self.run_now(stream, &launched);
         }
@@ -92,8 +91,10 @@ impl Process {
             complain(format!("{}, launch {number}: {error}", launched.plain));
             return Err(failure(&error));
         }
+        // The host may look at pinned memory at any time, without a call.
+        let seen = launched.arguments.iter().any(|argument| open.memory.names_pinned(argument));
         open.put_off(stream, Pending::Launch(Box::new(launched)));
-        if open.is_full() { self.settle() } else { Ok(()) }
+        if seen || open.is_full() { self.settle_as_launch() } else { Ok(()) }
     }
 
     /// Runs a kernel to its end, alone.

@@ -109,6 +109,13 @@ impl Memory {
         self.shared.iter().find(|range| range.contains(address))
     }
 
+    /// Whether an argument has the address of pinned memory in it.
+    pub(super) fn names_pinned(&self, argument: &[u8]) -> bool {
+        let words = argument.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_le_bytes));
+        let pinned = |address| self.shared(address).is_some_and(|range| range.kind() == Kind::Host);
+        words.into_iter().any(pinned)
+    }
+
     /// Brings what the host has changed to the device.
     pub(super) fn bring_to_device(&self, gpu: &mut Device) -> Result {
         for range in &self.shared {

@@ -22,6 +22,12 @@ impl Process {
         if together { Ok(()) } else { self.run_in_turn(pending) }
     }
 
+    /// The same in a call that does not wait: the error of a kernel that fails is given by later calls.
+    pub(crate) fn settle_as_launch(&mut self) -> Result {
+        let result = self.settle();
+        if self.sticky.is_some() { Ok(()) } else { result }
+    }
+
     /// An event marks what its stream has come to.
     pub(crate) fn record_event(&mut self, event: u64, stream: u64) -> Result {
         let open = self.open_busy()?;

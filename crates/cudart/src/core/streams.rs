@@ -74,9 +74,9 @@ impl Streams {
         }
     }
 
-    /// Whether the program has streams besides the default one.
-    pub(crate) fn has_streams(&self) -> bool {
-        self.timeline.has_streams()
+    /// How many streams the program has besides the default one.
+    pub(crate) fn count(&self) -> usize {
+        self.timeline.count()
     }
 
     /// What pending work waits for.

@@ -119,9 +119,9 @@ impl Timeline {
         }
     }
 
-    /// Whether the program has streams besides the default one.
-    pub(crate) fn has_streams(&self) -> bool {
-        !self.streams.is_empty()
+    /// How many streams the program has besides the default one.
+    pub(crate) fn count(&self) -> usize {
+        self.streams.len()
     }
 
     /// When all that is in a stream now has ended.
