@@ -159,7 +159,8 @@ fn a_kernel_waits_for_one_in_another_stream() {
         let run = host.run(plan);
         assert_eq!(out.read(&host.gpu).unwrap(), [7], "{chip}");
         let [(waits, woken), (sets, set)] = [run.times[0].unwrap(), run.times[1].unwrap()];
-        assert_eq!((waits, sets), (0, 5000), "{chip}");
+        // With the first window after its time.
+        assert!(waits == 0 && (5000..5100).contains(&sets), "{chip}: {waits} {sets}");
         assert!(woken > sets && set > sets, "{chip}: {woken} {set}");
         assert_eq!((report(&run, 0).beside, report(&run, 1).beside), (Some(1), Some(1)));
         assert_eq!(report(&run, 0).cycles, woken);
@@ -212,18 +213,18 @@ fn small_kernels_overlap() {
 
 #[test]
 fn kernels_share_the_memory_bandwidth() {
-    const COUNT: usize = 64 * 4096;
-    let launch = Launch::grid(16).block(256);
+    const COUNT: usize = 64 * 15_360;
+    let launch = Launch::grid(60).block(256);
     let alone = {
         let mut host = host("gtx480");
         let words = host.words(COUNT);
-        host.gpu.launch(host.kernel("stream"), launch.clone(), args![&words, 4096u32]).unwrap()
+        host.gpu.launch(host.kernel("stream"), launch.clone(), args![&words, 15_360u32]).unwrap()
     };
     let mut host = host("gtx480");
     let words = [host.words(COUNT), host.words(COUNT)];
     let mut plan = Plan::new(16);
     for words in &words {
-        plan.kernel(&[], 0, &host.kernel("stream"), &launch, args![words, 4096u32]).unwrap();
+        plan.kernel(&[], 0, &host.kernel("stream"), &launch, args![words, 15_360u32]).unwrap();
     }
     let run = host.run(plan);
     let slower = |at: usize| report(&run, at).cycles as f64 / alone.cycles as f64;

@@ -75,7 +75,9 @@ fn explain_plan<const N: usize, P: Probe>(
     });
     let others: Vec<String> = others.take(MOST_KERNELS).collect();
     if !others.is_empty() {
-        let lead = if own == 0 && hang.kind == HangKind::NotResident {
+        // Many warps that poll are too busy for a proof.
+        let may_lack_room = matches!(hang.kind, HangKind::NotResident | HangKind::Unknown);
+        let lead = if own == 0 && unstarted > 0 && may_lack_room {
             "make room for all kernels that wait for each other: smaller grids or blocks".to_string()
         } else {
             hang.help

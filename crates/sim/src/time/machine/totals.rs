@@ -115,6 +115,8 @@ impl TimedStats {
         self.dram.subtract(&before.dram);
         self.requests.subtract(&before.requests);
         self.replies.subtract(&before.replies);
+        // A wait counts as over until its poll is known to have failed.
+        self.locks.wait_ok = self.locks.wait_ok.max(before.locks.wait_ok);
         self.locks.subtract(&before.locks);
         for ((_, l1), (_, before)) in self.sms.iter_mut().zip(&before.sms) {
             l1.subtract(before);
