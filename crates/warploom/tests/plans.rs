@@ -228,7 +228,8 @@ fn kernels_share_the_memory_bandwidth() {
     }
     let run = host.run(plan);
     let slower = |at: usize| report(&run, at).cycles as f64 / alone.cycles as f64;
-    assert!(slower(0) > 1.4 && slower(1) > 1.4, "{} and {}", slower(0), slower(1));
+    // The one that came first has its CTAs on the chip first.
+    assert!(slower(0) > 1.25 && slower(1) > 1.5, "{} and {}", slower(0), slower(1));
     let whole = run.times.iter().map(|time| time.unwrap().1).max().unwrap() as f64;
     assert!(whole < 2.2 * alone.cycles as f64, "{whole}, alone {}", alone.cycles);
 }

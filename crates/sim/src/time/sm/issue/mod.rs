@@ -384,7 +384,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let polls = decoded.spin == Some(SpinRole::Poll);
         transfer.pending.restart(slot, skips_l1(&inst.op), polls);
         let who = WarpName { cta: cta.number, warp: w as u32 };
-        (transfer.who, transfer.kernel, transfer.engine) = (who, entry.occupant.kernel, None);
+        // Parameters of firmware's tasks are in the constant cache, whatever the kernel.
+        let kernel_of_constants = if self.dispatched.together { entry.occupant.kernel } else { 0 };
+        (transfer.who, transfer.kernel, transfer.engine) = (who, kernel_of_constants, None);
         let access = &mut transfer.access;
         access.restart(path.pc, activation, mask);
         let watched = self.watch.as_ref().is_some_and(Watch::proves)

@@ -17,7 +17,7 @@ pub(crate) struct Transfer<const N: usize> {
     pub pending: Pending,
     pub access: WarpAccess<N>,
     pub who: WarpName,
-    /// The number of its kernel: each has constants of its own.
+    /// The number of its kernel, where kernels run together: each has constants of its own.
     pub kernel: u16,
     /// Its number among the accesses of its SM, where fences wait for all of them.
     pub number: u64,
