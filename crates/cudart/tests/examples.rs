@@ -61,6 +61,7 @@ fn all_pass(runtime: &str) {
     for words in [
         "bfs 500",
         "clusters",
+        "concurrent",
         "constants",
         "device",
         "errors",

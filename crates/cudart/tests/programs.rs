@@ -296,7 +296,8 @@ fn loads_just_outside_of_an_allocation() {
     assert!(!ran.err.contains(told), "{}", ran.err);
 }
 
-/// Two kernels that do not fill the chip run side by side; two that do run one after the other. Copies overlap both.
+/// Two kernels that do not fill the chip run side by side; of two that do, the second begins with what the first
+/// leaves. Copies overlap both.
 #[test]
 fn streams_share_the_chip() {
     let starts = |grid: &str| {
@@ -316,7 +317,72 @@ fn streams_share_the_chip() {
     assert_eq!(first, second);
     // 400 bytes at 1e6 bytes per second take as long as they would without kernels.
     assert_eq!(out, "copy: 0.4 ms\n");
-    let (_, second, end, out) = starts("4000");
-    assert!((second - end).abs() < 1e-11, "{second} {end}");
+    let (first, second, end, out) = starts("4000");
+    assert!(first < second && second < end, "{first} {second} {end}");
     assert_eq!(out, "copy: 0.4 ms\n");
+}
+
+/// A kernel in one stream and what comes later in another, with a grid of so many CTAs for the one that waits.
+fn concurrent(mode: &str, grid: &str, variables: &[(&str, &str)]) -> (Ran, Vec<serde_json::Value>) {
+    let name = format!("concurrent_{mode}_{grid}_{}", variables.len());
+    let library = library();
+    let program = compiled(&name, "concurrent.c", &["-x", "none", library.to_str().unwrap()]);
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.jsonl"));
+    let _ = std::fs::remove_file(&file);
+    let ptx = source("concurrent.ptx");
+    let mut all =
+        vec![("GRID", grid), ("PTX", ptx.to_str().unwrap()), ("WARPLOOM_JSON", file.to_str().unwrap())];
+    all.extend(variables);
+    let ran = run(&program, mode, &all);
+    (ran, lines(&file))
+}
+
+#[test]
+fn kernels_of_two_streams_wait_for_each_other() {
+    let (ran, lines) = concurrent("kernel", "3", &[]);
+    assert_eq!((ran.out.as_str(), ran.code), ("5 5\n", Some(0)), "{}", ran.err);
+    // In the order of their ends, with the numbers of the calls.
+    let of = |key: &str| lines.iter().map(|line| line[key].as_u64().unwrap()).collect::<Vec<_>>();
+    assert_eq!((of("launch"), of("beside"), of("ctas")), (vec![1, 0], vec![1, 1], vec![1, 3]));
+    assert!(ran.err.contains("2 launches on gtx480"), "{}", ran.err);
+    let (ran, _) = concurrent("copy", "3", &[]);
+    assert_eq!((ran.out.as_str(), ran.code), ("5 5\n", Some(0)), "{}", ran.err);
+}
+
+#[test]
+fn kernels_that_cannot_wait_for_each_other() {
+    // All of the chip waits.
+    let (ran, lines) = concurrent("kernel", "120", &[]);
+    let expected = "synchronize: cudaErrorLaunchTimeout\nquery: cudaErrorLaunchTimeout\n";
+    assert_eq!((ran.out.as_str(), ran.code), (expected, Some(0)), "{}", ran.err);
+    assert!(ran.err.contains("1 CTAs of `set_flag` find no room"), "{}", ran.err);
+    assert!(lines.iter().all(|line| line["error"].is_string()), "{lines:?}");
+    // The flag comes after the kernel in its order, or the model runs them one after the other.
+    for (mode, variables) in [("order", &[][..]), ("kernel", &[("WARPLOOM_MODEL", "functional")][..])] {
+        let (ran, lines) = concurrent(mode, "3", variables);
+        assert!(ran.out.contains("cudaErrorLaunchTimeout"), "{mode}: {} {}", ran.out, ran.err);
+        assert_eq!(lines.len(), 1, "{mode}");
+    }
+}
+
+/// The error is that of the call that waits, and of those after it.
+#[test]
+fn a_fault_beside_another_kernel() {
+    let (ran, lines) = concurrent("fault", "3", &[]);
+    let expected = "synchronize: cudaErrorIllegalAddress\nquery: cudaErrorIllegalAddress\n";
+    assert_eq!((ran.out.as_str(), ran.code), (expected, Some(0)), "{}", ran.err);
+    assert!(ran.err.contains("set_flag, launch 1:"), "{}", ran.err);
+    assert_eq!(lines.len(), 2);
+}
+
+/// Where kernels cannot be told apart they run one by one.
+#[test]
+fn profiles_of_programs_with_streams() {
+    let profile = Path::new(env!("CARGO_TARGET_TMPDIR")).join("streams_profile.json");
+    let name = "streams_profiled";
+    let ran = mistaken(name, "streams", &[("GRID", "4"), ("WARPLOOM_PROFILE", profile.to_str().unwrap())]);
+    assert_eq!(ran.out, "copy: 3.33e-05 ms\n", "{}", ran.err);
+    assert!(ran.err.contains("simulated one by one, because of --profile"), "{}", ran.err);
+    let object: serde_json::Value = serde_json::from_slice(&std::fs::read(profile).unwrap()).unwrap();
+    assert_eq!(object["kernels"][0]["timed"], 2);
 }

@@ -64,14 +64,13 @@ pub struct Task {
 }
 
 impl Cta {
-    /// CTA `number` of the grid, as it starts at place `slot` of an SM.
+    /// The CTA with this number, as it starts at place `slot` of an SM.
     pub fn new(launch: &Launch<'_>, number: u64, sm: u32, slot: u32) -> Cta {
         let Launch { chip, shape, occupancy, check_uninitialised, .. } = launch;
-        let [x, y, _] = shape.grid.map(u64::from);
         // Places are as far apart as memory is given out; what fits on an SM was computed so.
         let base = slot * occupancy.shared_bytes.next_multiple_of(chip.sm.shared_unit_bytes);
         Cta {
-            id: [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32],
+            id: launch.cta(number),
             number,
             sm,
             shared: Shared::new(occupancy.shared_bytes, base, *check_uninitialised),

@@ -30,6 +30,8 @@ pub struct Launch<'a> {
     pub local_limit: LocalLimit,
     /// `%gridid`.
     pub grid_id: u64,
+    /// The number of its first CTA: CTAs of kernels that run together have different numbers. 0 in a launch alone.
+    pub first_cta: u64,
     /// Device memory through which the CTAs of a cooperative launch synchronize; 0 in other launches.
     pub workspace: u64,
     /// CTAs have a place in a cluster, if only in one of their own: the launch or the kernel uses clusters.
@@ -43,6 +45,11 @@ impl Launch<'_> {
     #[inline(always)]
     pub fn races(&self) -> Option<MutexGuard<'_, Races>> {
         self.races.map(|races| races.lock().expect("whoever holds it does not panic"))
+    }
+
+    /// The coordinates in the grid of the CTA with this number.
+    pub fn cta(&self, number: u64) -> [u32; 3] {
+        self.shape.cta(number - self.first_cta)
     }
 
     /// Lock bits per SM if the kernel uses any; otherwise 0.

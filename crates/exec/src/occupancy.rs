@@ -86,6 +86,15 @@ pub enum Unlaunchable {
     NoAggregator(String),
     #[error("firmware needs 1 to 65535 kernels to start, not {0}")]
     KernelCount(usize),
+    #[error("kernels that run together cannot be {0}: launch them one by one")]
+    Together(&'static str),
+    #[error("a plan of {0} kernels; there can be 1 to 65535")]
+    PlannedKernels(usize),
+    #[error("piece {piece} of a plan is to follow piece {before}, which comes later")]
+    PlannedOrder { piece: usize, before: usize },
+    /// A copy or fill of a plan that is not inside of one allocation.
+    #[error("{bytes} bytes at {address:#x}, which a copy of the plan needs, are not inside one allocation")]
+    PlannedCopy { address: u64, bytes: u64 },
     #[error(
         "a run of firmware has no spans: its timeline is for the Perfetto viewer (TraceOptions::perfetto)"
     )]

@@ -1,5 +1,7 @@
 //! What a kernel prints with `printf`.
 
+use std::ops::Range;
+
 /// Limit on the output kept, in bytes.
 const MAX_OUTPUT: usize = 64 << 20;
 
@@ -28,6 +30,13 @@ impl Output {
         for (cta, thread, text) in other.lines {
             self.print(cta, thread, text);
         }
+    }
+
+    /// Takes the output of CTAs whose numbers are in a range.
+    pub fn take(&mut self, ctas: Range<u64>) -> Output {
+        let (lines, others) = self.lines.drain(..).partition(|(cta, ..)| ctas.contains(cta));
+        self.lines = others;
+        Output { lines, bytes: 0, cut: self.cut }
     }
 
     pub fn into_text(mut self) -> String {

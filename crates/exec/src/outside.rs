@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use warploom_isa::{Kernel, Pc};
+use warploom_isa::Pc;
 
 use crate::fault::{Place, coordinates};
-use crate::launch::Shape;
+use crate::launch::Launch;
 
 /// What a load of global memory outside of all allocations does. Stores and atomics there always end the launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,15 +84,15 @@ impl OutsideNotes {
     }
 
     /// In program order.
-    pub fn explain(&self, kernel: &Kernel, shape: &Shape) -> Vec<OutsideLoad> {
+    pub fn explain(&self, launch: &Launch<'_>) -> Vec<OutsideLoad> {
         let told = |(&pc, note): (&Pc, &Note)| OutsideLoad {
             message: format!(
                 "{} by thread {} of CTA {} reads zeros",
                 note.what,
                 coordinates(note.who.thread),
-                coordinates(shape.cta(note.who.cta))
+                coordinates(launch.cta(note.who.cta))
             ),
-            place: Place::of(kernel, pc).to_string(),
+            place: Place::of(launch.kernel, pc).to_string(),
             count: note.count,
         };
         self.0.iter().map(told).collect()

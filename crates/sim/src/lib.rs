@@ -39,6 +39,13 @@ pub use crate::explain::trace::{Sms, Trace, TraceOptions};
 pub use crate::gpu::outcome::{LaunchError, Stats};
 pub use crate::gpu::{Checks, Gpu, LoadedKernel, LoadedModule, MakeObserver, Model, ModuleError, Timing};
 pub use crate::time::machine::totals::{Sample, TimedStats};
+
+/// Kernels and copies of several streams, which run together ([`Gpu::run_plan`]).
+pub mod plan {
+    pub use crate::gpu::{Piece, PlanRun, PlannedKernel, Work};
+    pub use crate::time::machine::plan::{Move, MoveFrom};
+}
+
 pub use crate::time::sched::cost::StorageBits;
 pub use crate::time::sm::load_store::stats::L1Stats;
 pub use crate::time::sm::stats::SmStats;

@@ -18,6 +18,7 @@ const UNITS: &[&str] = &[
     "network",
     "sched",
     "dispatch",
+    "room",
     "cache",
     "map",
 ];

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::firmware::FirmwareRun;
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
+use crate::plan::{Plan, PlanRun};
 use crate::report::Report;
 
 /// A machine that runs kernels. [`Device`](crate::Device) adds types and checks on top: a backend only sees its
@@ -119,6 +120,11 @@ pub(crate) trait Backend: fmt::Debug + Send {
     /// Has the SMs of every launch observed from now on.
     fn add_observer(&mut self, _make: MakeObserver) -> Result<()> {
         Err(Error::Misuse(format!("`{}` cannot be observed: it is hardware", self.name())))
+    }
+
+    /// Runs kernels and copies together.
+    fn run_plan(&mut self, _plan: Plan) -> Result<PlanRun> {
+        Err(Error::Misuse(format!("`{}` has streams of its own: plans are for simulated chips", self.name())))
     }
 
     /// Runs firmware on the chip's control processor.

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::firmware::{Agg, Firmware, FirmwareRun};
 use crate::kernel::{Kernel, Module};
 use crate::launch::Launch;
+use crate::plan::{Plan, PlanRun, Work};
 use crate::report::Report;
 use crate::sim::{Sim, SimOptions};
 
@@ -363,6 +364,21 @@ impl Device {
         result
     }
 
+    /// Carries out a plan: kernels and copies of several streams, which overlap wherever they need not wait for each
+    /// other. Only the timed model of a simulated chip can do this, without traces, profiles and checks.
+    ///
+    /// The error is that of a plan that cannot begin. A kernel that fails ends the plan, and has its error in
+    /// [`PlanRun::kernels`].
+    pub fn run_plan(&mut self, plan: Plan) -> Result<PlanRun> {
+        for piece in &plan.pieces {
+            if let Work::Kernel { kernel, .. } = &piece.work {
+                self.owns("kernel", kernel.device)?;
+            }
+        }
+        self.free_dropped();
+        self.backend.run_plan(plan)
+    }
+
     /// Runs firmware on the chip's control processor: an `async` function that decides which kernels run, when
     /// and with which arguments (`docs/aggregator.md`). Returns the function's result and one report of
     /// everything that ran. Only the timed model of a chip with a control processor (`apu`) can do this.
@@ -507,7 +523,7 @@ fn bytes_of<T>(len: usize) -> Result<u64> {
     bytes.map(|b| b as u64).ok_or_else(too_large)
 }
 
-fn shape(kernel: &Kernel, launch: &Launch) -> Shape {
+pub(crate) fn shape(kernel: &Kernel, launch: &Launch) -> Shape {
     let bounds = &kernel.info().bounds;
     let cluster = launch.cluster.or(bounds.required_cluster);
     let scale = if bounds.blocks_are_clusters { cluster.unwrap_or([1; 3]) } else { [1; 3] };

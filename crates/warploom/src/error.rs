@@ -66,6 +66,13 @@ pub enum Error {
         /// What ran until then.
         report: Box<Report>,
     },
+    /// A kernel beside it or before it in a plan failed, and ended this one, too.
+    #[error("{message}")]
+    Beside {
+        message: String,
+        /// What ran until then.
+        report: Box<Report>,
+    },
     /// The launch's interrupt flag was set.
     #[error("kernel `{}` was interrupted after {} warp instructions", report.kernel, report.warp_insts)]
     Interrupted {
@@ -90,6 +97,7 @@ impl Error {
             Error::Fault { report, .. }
             | Error::Hang { report, .. }
             | Error::Firmware { report, .. }
+            | Error::Beside { report, .. }
             | Error::Interrupted { report, .. } => Some(report),
             _ => None,
         }

@@ -39,6 +39,7 @@ mod error;
 mod firmware;
 mod kernel;
 mod launch;
+mod plan;
 mod report;
 mod sim;
 
@@ -49,6 +50,7 @@ pub use error::{Error, Result};
 pub use firmware::{Agg, Firmware, Params, Task};
 pub use kernel::{Kernel, KernelInfo, Module, declared};
 pub use launch::{Dim, Launch};
+pub use plan::{Plan, PlanRun};
 pub use report::{
     BackOff, Counters, Detection, LockWarning, Locks, Model, OutsideLoad, Race, RaceAccess, Report, SmReport,
     SpinBranches, UninitialisedRead,
@@ -64,6 +66,7 @@ pub use warploom_sim::aggregator::{self, Answer, Yielded};
 pub use warploom_sim::hang;
 pub use warploom_sim::hang::grouped;
 pub use warploom_sim::observe;
+pub use warploom_sim::plan::{Move, MoveFrom};
 pub use warploom_sim::profile;
 pub use warploom_sim::sched;
 pub use warploom_sim::texture;

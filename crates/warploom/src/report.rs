@@ -125,6 +125,11 @@ pub struct Report {
     /// Energy in nanojoules: `total`, which is `dynamic` (per event) plus `static` (per time), and the share of
     /// each component. Timed model only.
     pub energy_nj: Option<BTreeMap<&'static str, f64>>,
+    /// Of a kernel that ran in a plan ([`Device::run_plan`](crate::Device::run_plan)): how many others ran at the same
+    /// time. What L1s, L2, DRAM and network did, locks, and back-offs are then counted for all of them, from this
+    /// kernel's start to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<u64>,
     /// What the kernel printed with `printf`.
     pub output: String,
     /// Reads of memory that was never written, one entry per instruction, if the device checks for them.

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::firmware::{FirmwareRun, Task};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
+use crate::plan::{Piece, Plan, PlanRun, Work};
 use crate::report::{
     BackOff, Counters, Detection, LockWarning, Locks, Model, OutsideLoad, Race, RaceAccess, Report, SmReport,
     SpinBranches, UninitialisedRead, theoretical_occupancy,
@@ -275,6 +276,41 @@ impl Backend for Sim {
         outcome(result, shape, report)
     }
 
+    fn run_plan(&mut self, plan: Plan) -> Result<PlanRun> {
+        let warploom_sim::Model::Timed(timing) = &self.model else {
+            return Err(Error::Misuse("only the timed model runs kernels together".to_string()));
+        };
+        let mut kernels = Vec::new();
+        let mut pieces = Vec::new();
+        for Piece { after, not_before, work } in plan.pieces {
+            let work = match work {
+                Work::Copy { cycles, moves } => warploom_sim::plan::Work::Copy { cycles, moves },
+                Work::Kernel { kernel, shape, params } => {
+                    let loaded = sim_kernel(&kernel)?.clone();
+                    let occupancy = self.gpu.occupancy(&loaded, shape).map_err(|e| unlaunchable(e, shape))?;
+                    kernels.push((kernel, shape, occupancy));
+                    let planned = warploom_sim::plan::PlannedKernel { kernel: loaded, shape, params };
+                    warploom_sim::plan::Work::Kernel(planned)
+                }
+            };
+            pieces.push(warploom_sim::plan::Piece { after, not_before, work });
+        }
+        let Some(&(_, first, _)) = kernels.first() else {
+            return Err(Error::Misuse("a plan needs a kernel".to_string()));
+        };
+        let limits = Limits { max_cycles: plan.max_cycles, interrupt: plan.interrupt, progress: None };
+        (self.trace, self.samples) = (None, Vec::new());
+        let start = Instant::now();
+        let run = self.gpu.run_plan(timing, pieces, plan.most_kernels, &limits);
+        let run = run.map_err(|e| unlaunchable(e, first))?;
+        let wall = start.elapsed() / kernels.len().max(1) as u32;
+        let results = run.kernels.into_iter().zip(kernels).map(|(result, (kernel, shape, occupancy))| {
+            let report = |stats| report(self.gpu.chip(), &kernel, shape, occupancy, stats, wall);
+            outcome(result, shape, report)
+        });
+        Ok(PlanRun { times: run.times, kernels: results.collect() })
+    }
+
     fn add_policy(&mut self, policy: NamedPolicy) -> Result<()> {
         let timing = self.timing("warps are scheduled")?;
         timing.policy = Some(policy.name.clone());
@@ -378,6 +414,10 @@ fn outcome(
         }
         Err(LaunchError::Firmware { message, stats }) => {
             Err(Error::Firmware { message, report: Box::new(report(*stats)) })
+        }
+        Err(LaunchError::Beside { kernel, stats }) => {
+            let message = format!("ended because kernel `{kernel}`, beside it or before it, failed");
+            Err(Error::Beside { message, report: Box::new(report(*stats)) })
         }
         Err(LaunchError::Interrupted { state, stats }) => {
             Err(Error::Interrupted { state: Some(state), report: Box::new(report(*stats)) })
@@ -549,7 +589,9 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
     report.interconnect = Some(network);
     report.coherence = timed.coherence.as_ref().map(|directory| directory.named().collect());
     report.aggregator = timed.aggregator.as_ref().map(|aggregator| aggregator.named().collect());
-    report.energy_nj = Some(Energy::of(chip, timed).named().collect());
+    // The energy of what several kernels did at a time is nobody's alone.
+    report.energy_nj = timed.beside.is_none().then(|| Energy::of(chip, timed).named().collect());
+    report.beside = timed.beside;
     let (no_warps, no_accesses) = (SmStats::default(), L1Stats::default());
     let of_sms = timed.sms.iter().map(|(sm, l1)| match (sm, l1) {
         (sm, l1) if *sm == no_warps && *l1 == no_accesses => IDLE.clone(),

@@ -2,10 +2,13 @@
 
 use std::ffi::{c_int, c_void};
 
+use warploom::{Move, MoveFrom};
+
 use super::{Handle, call, call_and_wait, put, put_pointer, textures};
 use crate::core::error::{CudaError, Result};
 use crate::core::graphs::Work;
 use crate::core::memory::{Extent, Place, Side, sides};
+use crate::core::pending::{Direction, Pending, PendingCopy};
 use crate::core::process::{Process, complain};
 
 pub(super) const DEFAULT_STREAM: Handle = std::ptr::null_mut();
@@ -25,6 +28,15 @@ impl Order {
             Order::Waits => process.graphs.refuse_in_any_capture().map(|()| None),
             Order::Stream(stream) => Ok(process.captured(stream as u64, work)),
         }
+    }
+
+    /// The stream in which work is pending, if a copy to this place can be put off behind it. The host waits for a copy
+    /// to memory that is not pinned, as in CUDA.
+    fn behind_pending(self, process: &mut Process, to: Place, side: Side) -> Result<Option<Handle>> {
+        let Order::Stream(stream) = self else { return Ok(None) };
+        let open = process.open_busy()?;
+        let reaches = side == Side::Device || open.is_shared(to.address, 1);
+        Ok((open.is_pending() && reaches).then_some(stream))
     }
 }
 
@@ -51,7 +63,7 @@ pub(super) unsafe fn copy(
     if let Some(recorded) = order.captured(process, || Work::Copy { to, from, extent, kind })? {
         return recorded;
     }
-    let open = process.open()?;
+    let open = process.open_busy()?;
     let to_side = open.side(to.address, said.map(|(to, _)| to));
     let from_side = open.side(from.address, said.map(|(_, from)| from));
     for (address, side) in [(to.address, to_side), (from.address, from_side)] {
@@ -60,6 +72,14 @@ pub(super) unsafe fn copy(
     // Rows that follow each other without a gap are one.
     let whole = (to.pitch == width && from.pitch == width) || rows == 1;
     let (width, rows) = if whole && planes == 1 { (width * rows, 1) } else { (width, rows) };
+    if let Some(stream) = order.behind_pending(process, to, to_side)? {
+        let cost = cost(process, to_side, from_side, bytes)?;
+        let source = Source::of_copy(process, from, from_side)?;
+        if unsafe { put_off_rows(process, to, &source, [width, rows, planes], cost, stream)? } {
+            return Ok(());
+        }
+    }
+    process.open()?;
     for plane in 0..planes {
         for row in 0..rows {
             let (to, from) = (to.row(row, plane), from.row(row, plane));
@@ -86,21 +106,83 @@ pub(super) unsafe fn copy(
     pass_time(process, to_side, from_side, bytes, order)
 }
 
+/// Where the bytes of a copy or fill come from.
+enum Source<'a> {
+    /// Memory that the device has.
+    Device(Place),
+    /// The program's own, which the runtime copies before the call returns.
+    Host(Place),
+    Pattern(&'a [u8]),
+}
+
+impl Source<'_> {
+    fn of_copy(process: &mut Process, from: Place, side: Side) -> Result<Source<'static>> {
+        let is_shared = process.open_busy()?.is_shared(from.address, 1);
+        Ok(if side == Side::Device || is_shared { Source::Device(from) } else { Source::Host(from) })
+    }
+}
+
+/// Puts a copy or fill off behind work that is pending. Returns false if it is to be done now, because some of it is
+/// not in memory that the device has.
+unsafe fn put_off_rows(
+    process: &mut Process,
+    to: Place,
+    source: &Source<'_>,
+    [width, rows, planes]: Extent,
+    (direction, duration): (Direction, u64),
+    stream: Handle,
+) -> Result<bool> {
+    let open = process.open_busy()?;
+    let stream = open.streams.find(stream as u64)?;
+    let mut moves = Vec::new();
+    for (plane, row) in (0..planes).flat_map(|plane| (0..rows).map(move |row| (plane, row))) {
+        let address = to.row(row, plane);
+        let known = open.device_has(address, width);
+        let from = match source {
+            Source::Device(from) if open.device_has(from.row(row, plane), width) => {
+                MoveFrom::Device { address: from.row(row, plane), bytes: width }
+            }
+            Source::Device(_) => return Ok(false),
+            Source::Host(from) => {
+                let start = from.row(row, plane) as *const u8;
+                MoveFrom::Host(unsafe { std::slice::from_raw_parts(start, width as usize) }.to_vec())
+            }
+            Source::Pattern(pattern) => MoveFrom::Host(pattern.repeat(width as usize / pattern.len())),
+        };
+        if !known {
+            return Ok(false);
+        }
+        moves.push(Move { to: address, from });
+    }
+    open.put_off(stream, Pending::Copy(PendingCopy { moves, direction, duration }));
+    if open.is_full() {
+        process.settle_as_launch()?;
+    }
+    Ok(true)
+}
+
 /// Copies inside of the device's memory go at its own bandwidth; others over the link to the host.
-pub(super) fn pass_time(process: &mut Process, to: Side, from: Side, bytes: u64, order: Order) -> Result {
+fn cost(process: &mut Process, to: Side, from: Side, bytes: u64) -> Result<(Direction, u64)> {
     let link = process.settings.link_gbps;
-    let open = process.open()?;
+    let open = process.open_busy()?;
     let chip = open.gpu.chip();
     let dram = chip.map_or(link, |chip| {
         // Read and written: half of what DRAM moves.
         chip.peak_dram_bytes_per_cycle() * f64::from(chip.clock.core_mhz) * 1e-3 / 2.0
     });
     let gbps = if (to, from) == (Side::Device, Side::Device) { dram } else { link };
+    let direction = if to == Side::Device { Direction::ToDevice } else { Direction::ToHost };
+    Ok((direction, (bytes as f64 * 1000.0 / gbps) as u64))
+}
+
+/// Time passes for a copy that has been made.
+pub(super) fn pass_time(process: &mut Process, to: Side, from: Side, bytes: u64, order: Order) -> Result {
+    let (direction, duration) = cost(process, to, from, bytes)?;
     let (stream, waits) = match order {
         Order::Waits => (0, true),
         Order::Stream(stream) => (stream as u64, false),
     };
-    open.copied(stream, to, bytes, gbps, waits)
+    process.open()?.copied(stream, direction, duration, waits)
 }
 
 /// `cudaPitchedPtr`.
@@ -396,8 +478,16 @@ pub(super) unsafe fn fill(
     if let Some(recorded) = order.captured(process, work)? {
         return recorded;
     }
-    let side = process.open()?.side(to.address, None);
+    let side = process.open_busy()?.side(to.address, None);
     let (width, rows) = if to.pitch == width && planes == 1 { (width * rows, 1) } else { (width, rows) };
+    if let Some(stream) = order.behind_pending(process, to, side)? {
+        let cost = cost(process, Side::Device, Side::Device, bytes)?;
+        let source = Source::Pattern(pattern);
+        if unsafe { put_off_rows(process, to, &source, [width, rows, planes], cost, stream)? } {
+            return Ok(());
+        }
+    }
+    process.open()?;
     let data = pattern.repeat(width as usize / pattern.len());
     for plane in 0..planes {
         for row in 0..rows {

@@ -82,7 +82,7 @@ unsafe fn properties(place: *mut u8, device: c_int, version: Option<u32>) -> i32
     call(|process| {
         check(device)?;
         let version = version.unwrap_or(process.cuda_version);
-        let bytes = process.open()?.properties.structure(version);
+        let bytes = process.open_busy()?.properties.structure(version);
         if place.is_null() {
             return Err(CudaError::INVALID_VALUE);
         }
@@ -111,7 +111,7 @@ pub(super) unsafe extern "C" fn cudaDeviceGetAttribute(
 ) -> i32 {
     call(|process| {
         check(device)?;
-        let value = process.open()?.properties.attribute(attribute).ok_or(CudaError::INVALID_VALUE)?;
+        let value = process.open_busy()?.properties.attribute(attribute).ok_or(CudaError::INVALID_VALUE)?;
         unsafe { put(place, value) }
     })
 }

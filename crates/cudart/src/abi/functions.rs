@@ -265,7 +265,7 @@ pub(super) unsafe extern "C" fn cudaOccupancyAvailableDynamicSMemPerBlock(
 ) -> i32 {
     call(|process| {
         let threads = u32::try_from(threads).map_err(|_| CudaError::INVALID_VALUE)?;
-        let most = process.open()?.properties.shared_bytes_per_cta_optin;
+        let most = process.open_busy()?.properties.shared_bytes_per_cta_optin;
         let mut fits = |bytes| Ok(process.ctas_per_sm(function as u64, threads, bytes)? >= ctas);
         if ctas <= 0 || !fits(0)? {
             return Err(CudaError::INVALID_VALUE);
@@ -318,7 +318,11 @@ pub(super) unsafe extern "C" fn cudaStreamAddCallback(
     data: *mut c_void,
     _flags: u32,
 ) -> i32 {
-    let status = process().check().err().map_or(0, |error| error.0);
+    let settled = {
+        let mut process = process();
+        process.check().and_then(|()| process.settle())
+    };
+    let status = settled.err().map_or(0, |error| error.0);
     let Some(callback) = callback else { return CudaError::INVALID_VALUE.0 };
     unsafe { callback(stream, status, data) };
     status

@@ -398,11 +398,14 @@ unsafe fn run(nodes: &[Node], stream: Handle) -> i32 {
             Work::Host { function, data } => {
                 // Sound: the program has passed the address as one of such a function.
                 let function = unsafe { std::mem::transmute::<usize, HostFunction>(*function) };
-                unsafe { function(*data as *mut c_void) };
-                0
+                let settled = call(Process::settle);
+                if settled == 0 {
+                    unsafe { function(*data as *mut c_void) };
+                }
+                settled
             }
-            Work::Record { event } => call(|process| process.open()?.streams.record(*event, stream as u64)),
-            Work::Wait { event } => call(|process| process.open()?.streams.wait_event(stream as u64, *event)),
+            Work::Record { event } => call(|process| process.record_event(*event, stream as u64)),
+            Work::Wait { event } => call(|process| process.wait_event(stream as u64, *event)),
             Work::Child { nodes } => unsafe { run(nodes, stream) },
             Work::Malloc { address } => call(|process| process.open()?.begin_graph_memory(*address)),
             Work::Free { address } => call(|process| process.open()?.free(*address)),

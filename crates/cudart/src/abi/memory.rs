@@ -12,7 +12,7 @@ use crate::core::memory::Kind;
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaMalloc(place: *mut Handle, bytes: usize) -> i32 {
     call(|process| {
-        let address = process.open()?.malloc(bytes as u64)?;
+        let address = process.open_busy()?.malloc(bytes as u64)?;
         unsafe { put_pointer(place, address) }
     })
 }
@@ -21,7 +21,7 @@ pub(super) unsafe extern "C" fn cudaMalloc(place: *mut Handle, bytes: usize) -> 
 pub(super) unsafe extern "C" fn cudaMallocAsync(place: *mut Handle, bytes: usize, stream: Handle) -> i32 {
     call(|process| {
         if !process.graphs.is_captured(stream as u64) {
-            let address = process.open()?.malloc(bytes as u64)?;
+            let address = process.open_busy()?.malloc(bytes as u64)?;
             return unsafe { put_pointer(place, address) };
         }
         let address = process.open()?.malloc_for_graph(bytes as u64)?;
@@ -38,7 +38,7 @@ pub(super) unsafe extern "C" fn cudaMallocPitch(
     rows: usize,
 ) -> i32 {
     call(|process| {
-        let (address, bytes) = process.open()?.malloc_pitch(width as u64, rows as u64)?;
+        let (address, bytes) = process.open_busy()?.malloc_pitch(width as u64, rows as u64)?;
         unsafe { put(pitch, bytes as usize).and_then(|()| put_pointer(place, address)) }
     })
 }
@@ -47,7 +47,7 @@ pub(super) unsafe extern "C" fn cudaMallocPitch(
 pub(super) unsafe extern "C" fn cudaMalloc3D(place: *mut PitchedPointer, volume: Volume) -> i32 {
     call(|process| {
         let rows = (volume.rows as u64).saturating_mul(volume.planes as u64);
-        let (address, pitch) = process.open()?.malloc_pitch(volume.width as u64, rows)?;
+        let (address, pitch) = process.open_busy()?.malloc_pitch(volume.width as u64, rows)?;
         let pitched = PitchedPointer {
             pointer: address as Handle,
             pitch: pitch as usize,

@@ -24,6 +24,8 @@ pub(super) fn at_exit() {
 extern "C" fn on_exit() {
     // The program may end inside of a call: because of its settings, or while another thread launches.
     let Ok(mut process) = PROCESS.try_lock() else { return };
+    // A kernel that fails now is told of: no call is left that could give its error.
+    let _ = process.check().and_then(|()| process.settle());
     show_printed(&mut process);
     // What the program has printed comes before the table. Sound: null stands for all streams of C.
     unsafe { libc::fflush(std::ptr::null_mut()) };

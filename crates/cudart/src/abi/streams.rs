@@ -15,12 +15,12 @@ pub(super) unsafe extern "C" fn cudaStreamCreate(place: *mut Handle) -> i32 {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaStreamCreateWithFlags(place: *mut Handle, flags: u32) -> i32 {
     call(|process| {
-        let stream = process.open()?.streams.create(flags & NON_BLOCKING == 0);
+        let stream = process.open_busy()?.streams.create(flags & NON_BLOCKING == 0);
         unsafe { put_pointer(place, stream) }
     })
 }
 
-/// Kernels run one after the other, so that priorities change nothing.
+/// Kernels start in the order in which they come, whatever their priorities.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaStreamCreateWithPriority(
     place: *mut Handle,
@@ -38,7 +38,7 @@ pub(super) unsafe extern "C" fn cudaStreamGetPriority(_stream: Handle, place: *m
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaStreamGetFlags(stream: Handle, place: *mut u32) -> i32 {
     call(|process| {
-        let blocking = process.open()?.streams.is_blocking(stream as u64)?;
+        let blocking = process.open_busy()?.streams.is_blocking(stream as u64)?;
         unsafe { put(place, if blocking { 0 } else { NON_BLOCKING }) }
     })
 }
@@ -46,7 +46,7 @@ pub(super) unsafe extern "C" fn cudaStreamGetFlags(stream: Handle, place: *mut u
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaStreamGetId(stream: Handle, place: *mut u64) -> i32 {
     call(|process| {
-        let id = process.open()?.streams.find(stream as u64)?;
+        let id = process.open_busy()?.streams.find(stream as u64)?;
         unsafe { put(place, id) }
     })
 }
@@ -54,7 +54,7 @@ pub(super) unsafe extern "C" fn cudaStreamGetId(stream: Handle, place: *mut u64)
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaStreamGetDevice(stream: Handle, place: *mut c_int) -> i32 {
     call(|process| {
-        process.open()?.streams.find(stream as u64)?;
+        process.open_busy()?.streams.find(stream as u64)?;
         unsafe { put(place, 0) }
     })
 }
@@ -98,7 +98,7 @@ pub(super) extern "C" fn cudaStreamWaitEvent(stream: Handle, event: Handle, _fla
         if process.graphs.join(stream as u64, event as u64)? {
             return Ok(());
         }
-        process.open()?.streams.wait_event(stream as u64, event as u64)
+        process.wait_event(stream as u64, event as u64)
     })
 }
 
@@ -120,7 +120,7 @@ pub(super) unsafe extern "C" fn cudaEventCreate(place: *mut Handle) -> i32 {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaEventCreateWithFlags(place: *mut Handle, _flags: u32) -> i32 {
     call(|process| {
-        let event = process.open()?.streams.create_event();
+        let event = process.open_busy()?.streams.create_event();
         unsafe { put_pointer(place, event) }
     })
 }
@@ -136,7 +136,7 @@ pub(super) extern "C" fn cudaEventRecord(event: Handle, stream: Handle) -> i32 {
         if process.graphs.mark(event as u64, stream as u64) {
             return Ok(());
         }
-        process.open()?.streams.record(event as u64, stream as u64)
+        process.record_event(event as u64, stream as u64)
     })
 }
 

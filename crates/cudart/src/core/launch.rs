@@ -8,10 +8,11 @@ use warploom::{Arg, Error, FaultKind, Kernel, Launch, Model, Report, SimModel};
 
 use crate::core::error::{CudaError, Result};
 use crate::core::graphs::Work;
-use crate::core::process::{Open, Process, complain};
+use crate::core::pending::{MOST_PENDING, Pending, PendingLaunch};
+use crate::core::process::{Open, Process, complain, complain_once};
 use crate::core::record::Launched;
 use crate::core::sharing::Share;
-use crate::core::timeline::Engine;
+use crate::core::timeline::{Engine, Picoseconds, StreamId};
 
 /// A launch as the program asks for it.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +43,9 @@ pub(crate) struct FunctionAttributes {
 }
 
 impl Process {
-    /// Runs a kernel to its end. A kernel that fails does so as in CUDA: the launch itself succeeds, and all later
-    /// calls give the error.
+    /// Launches a kernel. If the program has streams of its own, it runs when the host waits, or sees what it does, so
+    /// that kernels of other streams are there, too; or else at once. A kernel that fails does so as in CUDA: the launch
+    /// itself succeeds, and later calls give the error.
     pub(crate) fn launch(&mut self, host: u64, request: &Request, arguments: &[Vec<u8>]) -> Result {
         self.check()?;
         let kernel = self.kernel(host)?;
@@ -54,9 +56,8 @@ impl Process {
         }
         let function = self.function(host)?;
         let (mangled, plain) = (function.name.clone(), function.plain.clone());
-        self.open()?;
-        let Some(open) = self.opened() else { return Err(CudaError::INITIALIZATION) };
-        let (number, of_kernel) = open.record.counts(&plain);
+        let open = self.open_busy()?;
+        let (number, of_kernel) = open.counts(&plain);
         let settings = &self.settings;
         let timed = settings.is_timed() && settings.timed.holds(number, of_kernel, &mangled, &plain);
         let launch = Launch {
@@ -67,13 +68,47 @@ impl Process {
             max_cycles: settings.max_cycles,
             ..Launch::grid(request.grid).block(request.block)
         };
-        let (limit, trace) = (settings.time_limit, settings.trace.clone());
-        let open = self.open()?;
+        let observed = settings.trace.is_some() || settings.profile.is_some();
+        let together = timed && !request.cooperative && request.cluster.is_none();
+        let open = self.open_busy()?;
         let stream = open.streams.find(request.stream)?;
+        let overhead_ns = open.gpu.chip().map_or(0, |chip| u64::from(chip.launch.overhead_ns));
+        let arguments = arguments.to_vec();
+        let launched = PendingLaunch { kernel, plain, number, launch, arguments, delay: overhead_ns * 1000 };
+        let streams = open.streams.count();
+        if observed && streams > 1 {
+            complain_once(
+                "kernels of different streams are simulated one by one, because of --profile or --trace"
+                    .to_string(),
+            );
+        }
+        if !together || observed || streams == 0 {
+            self.settle()?;
+            return self.run_now(stream, &launched);
+        }
+        // What cannot run is the error of the launch.
+        if let Err(error) = open.gpu.occupancy(&launched.kernel, &launched.launch) {
+            complain(format!("{}, launch {number}: {error}", launched.plain));
+            return Err(failure(&error));
+        }
+        // The host may look at pinned memory at any time, without a call.
+        let seen = launched.arguments.iter().any(|argument| open.memory.names_pinned(argument));
+        open.put_off(stream, Pending::Launch(Box::new(launched)));
+        if seen || open.is_full() { self.settle_as_launch() } else { Ok(()) }
+    }
+
+    /// Runs a kernel to its end, alone.
+    pub(super) fn run_now(&mut self, stream: StreamId, launched: &PendingLaunch) -> Result {
+        let (limit, trace) = (self.settings.time_limit, self.settings.trace.clone());
+        let open = self.open_busy()?;
         open.memory.bring_to_device(&mut open.gpu)?;
+        let PendingLaunch { kernel, plain, number, launch, arguments, .. } = launched;
         let arguments: Vec<_> = arguments.iter().map(|bytes| Arg::bytes(bytes)).collect();
-        let (result, out_of_time) =
-            within(limit, launch, |launch| open.gpu.launch(&kernel, launch, &arguments));
+        let run = |interrupt| {
+            let launch = Launch { interrupt, ..launch.clone() };
+            open.gpu.launch(kernel, launch, &arguments)
+        };
+        let (result, out_of_time) = within(limit, run);
         if let (Some(file), Some(trace)) = (&trace, open.gpu.take_trace())
             && let Err(error) = std::fs::write(file, trace.bytes)
         {
@@ -85,12 +120,7 @@ impl Process {
             Err(error) => (error.report(), Some(failure(error))),
         };
         if let Some(report) = report {
-            let ran = Ran { plain: &plain, stream, report, error: result.as_ref().err() };
-            open.note(&ran);
-            open.tell_outside_loads(&plain, number, report);
-            if ran.error.is_none() {
-                print_findings(&plain, report);
-            }
+            launched.finish(open, stream, report, result.as_ref().err());
         }
         let Err(error) = &result else { return Ok(()) };
         let reason = if out_of_time { " (WARPLOOM_TIME_LIMIT)" } else { "" };
@@ -107,7 +137,7 @@ impl Process {
     fn check_request(&mut self, host: u64, kernel: &Kernel, request: &Request) -> Result {
         let allowed = self.function(host)?.max_dynamic_shared;
         let fixed = u64::from(kernel.info().static_shared_bytes);
-        let open = self.open()?;
+        let open = self.open_busy()?;
         open.streams.find(request.stream)?;
         let properties = &open.properties;
         let threads = request.block.iter().map(|&extent| u64::from(extent)).product::<u64>();
@@ -152,7 +182,7 @@ impl Process {
     /// How many CTAs of a kernel fit on an SM; 0 if it cannot run so.
     pub(crate) fn ctas_per_sm(&mut self, host: u64, threads: u32, dynamic_shared_bytes: u64) -> Result<i32> {
         let kernel = self.kernel(host)?;
-        let open = self.open()?;
+        let open = self.open_busy()?;
         let shared = u32::try_from(dynamic_shared_bytes).unwrap_or(u32::MAX);
         let launch = Launch::grid(1).block(threads).shared_bytes(shared);
         Ok(open.gpu.occupancy(&kernel, &launch).map_or(0, |occupancy| occupancy.ctas_per_sm as i32))
@@ -161,18 +191,18 @@ impl Process {
     pub(crate) fn function_attributes(&mut self, host: u64) -> Result<FunctionAttributes> {
         let kernel = self.kernel(host)?;
         let allowed = self.function(host)?.max_dynamic_shared;
-        let code_target = self.open()?.properties.capability();
+        let code_target = self.open_busy()?.properties.capability();
         // Libraries choose the variant of a kernel that was compiled for this target.
         let ptx_target = self.ptx_target(host, code_target)? as i32;
         let info = kernel.info();
         let int = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
-        let most = self.open()?.properties.max_threads_per_cta;
+        let most = self.open_busy()?.properties.max_threads_per_cta;
         let mut max_threads = info.bounds.max_threads.map_or(most, |threads| int(threads).min(most));
         // Its registers may allow fewer. Programs ask this before they choose a block.
         while max_threads > WARP && self.ctas_per_sm(host, max_threads as u32, 0)? == 0 {
             max_threads = (max_threads - 1) / WARP * WARP;
         }
-        let properties = &self.open()?.properties;
+        let properties = &self.open_busy()?.properties;
         let plain = properties.shared_bytes_per_cta.saturating_sub(u64::from(info.static_shared_bytes));
         Ok(FunctionAttributes {
             static_shared_bytes: u64::from(info.static_shared_bytes),
@@ -188,7 +218,7 @@ impl Process {
     /// Allows a kernel more dynamic shared memory than the plain limit.
     pub(crate) fn allow_dynamic_shared(&mut self, host: u64, bytes: i32) -> Result {
         let fixed = u64::from(self.kernel(host)?.info().static_shared_bytes);
-        let most = self.open()?.properties.shared_bytes_per_cta_optin;
+        let most = self.open_busy()?.properties.shared_bytes_per_cta_optin;
         let bytes = u32::try_from(bytes).map_err(|_| CudaError::INVALID_VALUE)?;
         if u64::from(bytes) + fixed > most {
             complain(format!("{bytes} bytes of dynamic shared memory beside {fixed}: the chip has {most}"));
@@ -200,16 +230,36 @@ impl Process {
 }
 
 /// A launch that has run, to its end or not.
-struct Ran<'a> {
-    plain: &'a str,
-    stream: u64,
-    report: &'a Report,
-    error: Option<&'a Error>,
+pub(super) struct Ran<'a> {
+    pub(super) plain: &'a str,
+    /// Its number in the program.
+    pub(super) number: u64,
+    pub(super) stream: StreamId,
+    pub(super) report: &'a Report,
+    pub(super) error: Option<&'a Error>,
 }
 
 impl Open {
-    /// Moves the clock, records the launch and keeps what it printed.
-    fn note(&mut self, ran: &Ran<'_>) {
+    /// Launches so far, of the program and of a kernel, those included that have not run.
+    fn counts(&self, plain: &str) -> (u64, u64) {
+        let (all, of_kernel) = self.record.counts(plain);
+        let pending = || {
+            self.pending.iter().filter_map(|(_, what)| match what {
+                Pending::Launch(launch) => Some(launch),
+                _ => None,
+            })
+        };
+        let same = pending().filter(|launch| launch.plain == plain);
+        (all + pending().count() as u64, of_kernel + same.count() as u64)
+    }
+
+    /// Whether no more work is put off.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pending.len() >= MOST_PENDING
+    }
+
+    /// Moves the clock for a launch that ran alone, records it and keeps what it printed.
+    pub(super) fn note(&mut self, ran: &Ran<'_>) {
         let mhz = self.gpu.chip().map_or(1000.0, |chip| f64::from(chip.clock.core_mhz));
         let cycles = match ran.report.model {
             Model::Timing => ran.report.cycles as f64,
@@ -220,10 +270,23 @@ impl Open {
         let duration = (seconds * 1e12) as u64;
         let engine = Engine::Kernels(self.chip_share(ran.report));
         let start = self.streams.enqueue(ran.stream, engine, overhead_ns * 1000, duration);
+        self.record(ran, start, seconds);
+    }
+
+    /// The same for a launch that ran together with others, from a moment on.
+    pub(super) fn note_at(&mut self, ran: &Ran<'_>, start: Picoseconds) {
+        let seconds = ran.report.kernel_s.unwrap_or(0.0);
+        let engine = Engine::Kernels(self.chip_share(ran.report));
+        self.streams.ran(ran.stream, engine, start, start + (seconds * 1e12) as u64);
+        self.record(ran, start, seconds);
+    }
+
+    fn record(&mut self, ran: &Ran<'_>, start: Picoseconds, seconds: f64) {
         self.printed.push_str(&ran.report.output);
         let error = ran.error.map(Error::to_string);
         let recorded = self.record.add(&Launched {
             name: ran.plain,
+            number: ran.number,
             report: ran.report,
             start_s: start as f64 * 1e-12,
             seconds,
@@ -244,6 +307,14 @@ impl Open {
         let issue = report.ipc.map_or(0.0, |ipc| ipc / (sms * issues));
         let dram = report.dram_utilisation.unwrap_or(0.0);
         Share::new(ctas, room, dram, issue, self.properties.most_kernels)
+    }
+
+    /// Tells what looks wrong in a launch.
+    pub(super) fn tell(&mut self, ran: &Ran<'_>) {
+        self.tell_outside_loads(ran.plain, ran.number, ran.report);
+        if ran.error.is_none() {
+            print_findings(ran.plain, ran.report);
+        }
     }
 
     /// Warns of loads outside of allocations, once for each line of a kernel.
@@ -293,7 +364,7 @@ fn print_findings(plain: &str, report: &Report) {
 }
 
 /// The error that CUDA gives for a failed launch.
-fn failure(error: &Error) -> CudaError {
+pub(super) fn failure(error: &Error) -> CudaError {
     match error {
         Error::Fault { fault: Some(fault), .. } => match fault.kind {
             FaultKind::OutOfBounds { .. } | FaultKind::ReadOnly { .. } => CudaError::ILLEGAL_ADDRESS,
@@ -312,9 +383,12 @@ fn failure(error: &Error) -> CudaError {
     }
 }
 
-/// Runs a launch and interrupts it when its time is over. Returns whether that was so.
-fn within<T>(limit: Option<Duration>, launch: Launch, run: impl FnOnce(Launch) -> T) -> (T, bool) {
-    let Some(limit) = limit else { return (run(launch), false) };
+/// Runs something that ends when its flag is set, and sets it when its time is over. Returns whether that was so.
+pub(super) fn within<T>(
+    limit: Option<Duration>,
+    run: impl FnOnce(Option<Arc<AtomicBool>>) -> T,
+) -> (T, bool) {
+    let Some(limit) = limit else { return (run(None), false) };
     let interrupt = Arc::new(AtomicBool::new(false));
     let ended = (Mutex::new(false), Condvar::new());
     let result = std::thread::scope(|scope| {
@@ -325,7 +399,7 @@ fn within<T>(limit: Option<Duration>, launch: Launch, run: impl FnOnce(Launch) -
                 interrupt.store(true, Ordering::Relaxed);
             }
         });
-        let result = run(launch.interrupt(interrupt.clone()));
+        let result = run(Some(interrupt.clone()));
         *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         ended.1.notify_all();
         result
@@ -339,13 +413,13 @@ mod tests {
 
     #[test]
     fn a_launch_without_end_is_interrupted() {
-        let wait = |launch: Launch| {
-            let flag = launch.interrupt.expect("one to be watched");
+        let wait = |flag: Option<Arc<AtomicBool>>| {
+            let flag = flag.expect("one to be watched");
             while !flag.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
         };
-        assert_eq!(within(Some(Duration::from_millis(20)), Launch::grid(1), wait), ((), true));
-        assert_eq!(within(Some(Duration::from_secs(600)), Launch::grid(1), |_| 7), (7, false));
+        assert_eq!(within(Some(Duration::from_millis(20)), wait), ((), true));
+        assert_eq!(within(Some(Duration::from_secs(600)), |_| 7), (7, false));
     }
 }

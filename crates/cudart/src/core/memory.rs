@@ -10,9 +10,10 @@ use warploom::Device;
 
 use crate::abi::host::SharedRange;
 use crate::core::error::{CudaError, Result};
+use crate::core::pending::Direction;
 use crate::core::process::{CONSTANTS, Open, Process, complain};
 use crate::core::properties::PITCH_BYTES;
-use crate::core::timeline::Engine;
+use crate::core::timeline::Picoseconds;
 
 /// Shared memory is compared and copied in pieces of this size.
 const PAGE: usize = 4096;
@@ -106,6 +107,13 @@ impl Memory {
 
     fn shared(&self, address: u64) -> Option<&SharedRange> {
         self.shared.iter().find(|range| range.contains(address))
+    }
+
+    /// Whether an argument has the address of pinned memory in it.
+    pub(super) fn names_pinned(&self, argument: &[u8]) -> bool {
+        let words = argument.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_le_bytes));
+        let pinned = |address| self.shared(address).is_some_and(|range| range.kind() == Kind::Host);
+        words.into_iter().any(pinned)
     }
 
     /// Brings what the host has changed to the device.
@@ -326,19 +334,46 @@ impl Open {
         Err(CudaError::INVALID_VALUE)
     }
 
-    /// Time passes for a copy of so many bytes; the host waits for it if `waits`.
+    /// Reads memory of the device, or what host and device share as the host has it.
+    pub(super) fn read_either(&self, address: u64, bytes: usize) -> Result<Vec<u8>> {
+        match self.memory.shared(address) {
+            Some(range) => {
+                let start = (address - range.address()) as usize;
+                let data = range.bytes().get(start..start.saturating_add(bytes));
+                data.map(<[u8]>::to_vec).ok_or(CudaError::INVALID_VALUE)
+            }
+            None => self.gpu.read_bytes(address, bytes).map_err(|_| CudaError::INVALID_VALUE),
+        }
+    }
+
+    pub(super) fn write_either(&mut self, address: u64, data: &[u8]) -> Result {
+        match self.memory.shared.iter_mut().find(|range| range.contains(address)) {
+            Some(range) => {
+                range.write((address - range.address()) as usize, data);
+                Ok(())
+            }
+            None => self.gpu.write_bytes(address, data).map_err(|_| CudaError::INVALID_VALUE),
+        }
+    }
+
+    /// Whether bytes are in memory that the device has: its own, or shared. Constants are not.
+    pub(crate) fn device_has(&self, address: u64, bytes: u64) -> bool {
+        match self.memory.shared(address) {
+            Some(range) => address + bytes <= range.address() + range.len() as u64,
+            None => usize::try_from(bytes).is_ok_and(|bytes| self.gpu.read_bytes(address, bytes).is_ok()),
+        }
+    }
+
+    /// Time passes for a copy; the host waits for it if `waits`.
     pub(crate) fn copied(
         &mut self,
         stream: u64,
-        to: Side,
-        bytes: u64,
-        link_gbps: f64,
+        direction: Direction,
+        duration: Picoseconds,
         waits: bool,
     ) -> Result {
         let id = self.streams.find(stream)?;
-        let engine = if to == Side::Device { Engine::ToDevice } else { Engine::ToHost };
-        let duration = bytes as f64 * 1000.0 / link_gbps;
-        self.streams.enqueue(id, engine, 0, duration as u64);
+        self.streams.enqueue(id, direction.into(), 0, duration);
         if waits { self.streams.synchronize(stream) } else { Ok(()) }
     }
 }

@@ -18,10 +18,12 @@ use crate::core::fatbin::{FatBinary, Ptx};
 use crate::core::graphs::Graphs;
 use crate::core::memory::Memory;
 use crate::core::modules::Modules;
+use crate::core::pending::Pending;
 use crate::core::properties::Properties;
 use crate::core::record::Record;
 use crate::core::settings::Settings;
 use crate::core::streams::Streams;
+use crate::core::timeline::StreamId;
 
 /// Everything that calls of the runtime share.
 pub(crate) struct Process {
@@ -53,6 +55,8 @@ pub(crate) struct Open {
     pub(crate) streams: Streams,
     pub(crate) arrays: Arrays,
     pub(crate) record: Record,
+    /// Work of streams that is put off, with its stream.
+    pub(super) pending: Vec<(StreamId, Pending)>,
     /// What kernels have printed and the host has not seen yet.
     pub(super) printed: String,
 }
@@ -190,8 +194,16 @@ impl Process {
         self.sticky.map_or(Ok(()), Err)
     }
 
-    /// The device, opened if it was not. Settings that describe no device end the process: no call could say so.
+    /// The device with all work done, opened if it was not. A kernel that fails in this work gives its error here.
     pub(crate) fn open(&mut self) -> Result<&mut Open> {
+        self.check()?;
+        self.settle()?;
+        self.open_busy()
+    }
+
+    /// The device, whose work may be pending, opened if it was not: for what neither changes that work nor sees what
+    /// it does. Settings that describe no device end the process: no call could say so.
+    pub(crate) fn open_busy(&mut self) -> Result<&mut Open> {
         self.check()?;
         if self.open.is_none() {
             self.pid = std::process::id();
@@ -207,7 +219,7 @@ impl Process {
                 let memory = Memory::new(self.settings.allocation_granule());
                 let printed = String::new();
                 let (arrays, record) = (Arrays::default(), Record::new(json));
-                Ok(Open { gpu, properties, memory, streams, arrays, record, printed })
+                Ok(Open { gpu, properties, memory, streams, arrays, record, pending: Vec::new(), printed })
             });
             self.open = Some(opened.unwrap_or_else(|error| {
                 complain(error);
@@ -224,6 +236,8 @@ impl Process {
 
     /// Forgets the device, as `cudaDeviceReset` does. Memory, modules and streams are gone; the record stays.
     pub(crate) fn reset(&mut self) -> Result {
+        // A kernel that fails now is told of; the error itself is forgotten with the device.
+        let _ = self.settle();
         if let Some(open) = self.opened() {
             let record = std::mem::take(&mut open.record);
             self.open = None;
@@ -256,7 +270,7 @@ impl Process {
         image: usize,
     ) -> std::result::Result<Module, (CudaError, String)> {
         let silent = |error| (error, String::new());
-        self.open().map_err(silent)?;
+        self.open_busy().map_err(silent)?;
         let (Some(image), Some(open)) = (self.images.get_mut(image), self.open.as_mut()) else {
             return Err(silent(CudaError::INVALID_VALUE));
         };

@@ -60,6 +60,8 @@ pub(crate) struct Record {
 pub(crate) struct Launched<'a> {
     /// The kernel's plain name.
     pub(crate) name: &'a str,
+    /// Its number in the program.
+    pub(crate) number: u64,
     pub(crate) report: &'a Report,
     /// When it started, in simulated seconds.
     pub(crate) start_s: f64,
@@ -101,7 +103,6 @@ impl Record {
 
     /// Adds a launch, and writes its line. An error is that of the JSON file.
     pub(crate) fn add(&mut self, launched: &Launched<'_>) -> std::io::Result<()> {
-        let number = self.launches;
         self.launches += 1;
         let at = self.kernels.iter().position(|(known, _)| known == launched.name).unwrap_or_else(|| {
             self.kernels.push((launched.name.to_string(), Totals::default()));
@@ -130,7 +131,7 @@ impl Record {
         if let Value::Object(fields) = &mut line {
             // An entry for each SM would be most of the line.
             fields.remove("sms");
-            fields.insert("launch".into(), json!(number));
+            fields.insert("launch".into(), json!(launched.number));
             fields.insert("name".into(), json!(launched.name));
             fields.insert("stream".into(), json!(launched.stream));
             fields.insert("start_s".into(), json!(launched.start_s));
@@ -296,7 +297,8 @@ mod tests {
     }
 
     fn add(record: &mut Record, name: &str, report: &Report) {
-        let launched = Launched { name, report, start_s: 0.0, seconds: 0.0, stream: 0, error: None };
+        let launched =
+            Launched { name, number: 0, report, start_s: 0.0, seconds: 0.0, stream: 0, error: None };
         record.add(&launched).unwrap();
     }
 

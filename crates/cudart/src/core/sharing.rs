@@ -1,8 +1,10 @@
-//! When a kernel starts beside those of other streams.
+//! When a kernel that is simulated alone starts beside those of other streams.
 //!
-//! Each launch is simulated alone. Kernels overlap in simulated time if the chip has enough for all of them together:
-//! room for their CTAs, bandwidth of its DRAM, slots to issue instructions. Each then takes as long as alone; one for
-//! which there is not enough waits. So what kernels do to each other in caches is not seen.
+//! Kernels that are pending at the same time are simulated together (`settle`). This is for the others: those that
+//! are not timed, or that the host launches after it has waited, while another stream still runs. They overlap in
+//! simulated time if the chip has enough for all of them together: room for their CTAs, bandwidth of its DRAM, slots to
+//! issue instructions. Each then takes as long as alone; one for which there is not enough waits. So what kernels do to
+//! each other in caches is not seen.
 
 use std::collections::VecDeque;
 
@@ -80,6 +82,12 @@ impl Sharing {
         self.kernels.push_back(Running { start, end, share });
         self.last_end = self.last_end.max(end);
         start
+    }
+
+    /// A kernel ran that was simulated with others.
+    pub(crate) fn ran(&mut self, start: Picoseconds, end: Picoseconds, share: Share) {
+        self.kernels.push_back(Running { start, end, share });
+        self.last_end = self.last_end.max(end);
     }
 
     /// The first moment from which on there is enough for as long as the kernel takes.

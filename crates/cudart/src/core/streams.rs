@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::core::error::{CudaError, Result};
+use crate::core::pending::{Order, Pending};
 use crate::core::timeline::{Engine, LEGACY, Picoseconds, StreamId, Timeline};
 
 #[derive(Debug, Default)]
@@ -56,6 +57,42 @@ impl Streams {
         self.timeline.enqueue(stream, engine, delay, duration)
     }
 
+    /// Work of a stream ran, as the machine found.
+    pub(crate) fn ran(&mut self, stream: StreamId, engine: Engine, start: Picoseconds, end: Picoseconds) {
+        self.timeline.ran(stream, engine, start, end);
+    }
+
+    /// All work of a stream has ended at a moment.
+    pub(crate) fn ends(&mut self, stream: StreamId, end: Picoseconds) {
+        self.timeline.wait(stream, end);
+    }
+
+    /// An event happened. One that was destroyed is forgotten.
+    pub(crate) fn happened(&mut self, event: u64, moment: Picoseconds) {
+        if let Ok(place) = self.event(event) {
+            *place = Some(moment);
+        }
+    }
+
+    /// How many streams the program has besides the default one.
+    pub(crate) fn count(&self) -> usize {
+        self.timeline.count()
+    }
+
+    /// What pending work waits for.
+    pub(crate) fn order(&self, pending: &[(StreamId, Pending)]) -> Order {
+        let known = |event: u64| {
+            let event = event.checked_sub(FIRST_HANDLE).and_then(|event| self.events.get(&event));
+            event.copied().flatten().unwrap_or(0)
+        };
+        Order::new(pending, &self.timeline, known)
+    }
+
+    /// The host's simulated time.
+    pub(crate) fn now(&self) -> Picoseconds {
+        self.timeline.now()
+    }
+
     pub(crate) fn synchronize(&mut self, handle: u64) -> Result {
         let stream = self.find(handle)?;
         self.timeline.synchronize(stream);
@@ -93,8 +130,13 @@ impl Streams {
         Ok(())
     }
 
-    pub(crate) fn record(&mut self, event: u64, stream: u64) -> Result {
-        let moment = self.timeline.record(self.find(stream)?);
+    /// Whether there is such an event.
+    pub(crate) fn find_event(&mut self, event: u64) -> Result {
+        self.event(event).map(|_| ())
+    }
+
+    pub(crate) fn record(&mut self, event: u64, stream: StreamId) -> Result {
+        let moment = self.timeline.record(stream);
         *self.event(event)? = Some(moment);
         Ok(())
     }
@@ -111,9 +153,8 @@ impl Streams {
         Ok(())
     }
 
-    pub(crate) fn wait_event(&mut self, stream: u64, event: u64) -> Result {
+    pub(crate) fn wait_event(&mut self, stream: StreamId, event: u64) -> Result {
         let moment = self.event(event)?.unwrap_or(0);
-        let stream = self.find(stream)?;
         self.timeline.wait(stream, moment);
         Ok(())
     }
@@ -139,10 +180,10 @@ mod tests {
         let mut streams = Streams::default();
         let stream = streams.create(true);
         let (start, end, other) = (streams.create_event(), streams.create_event(), streams.create_event());
-        streams.record(start, stream).unwrap();
         let id = streams.find(stream).unwrap();
+        streams.record(start, id).unwrap();
         streams.enqueue(id, Engine::Kernels(Share::WHOLE), 0, 2_500_000_000);
-        streams.record(end, stream).unwrap();
+        streams.record(end, id).unwrap();
         assert_eq!(streams.elapsed_ms(start, end), Err(CudaError::NOT_READY));
         assert_eq!(streams.query_event(end), Err(CudaError::NOT_READY));
         streams.synchronize_event(end).unwrap();

@@ -1,11 +1,13 @@
 //! Simulated time: when the work of each stream runs.
 //!
 //! Streams overlap as on a GPU with one engine for copies in each direction: work starts when its stream has come to
-//! it and its engine is free, and a kernel when the others leave enough of the chip for it (`sharing`). The host's own
-//! time is that of its waits alone. The legacy default stream waits for all blocking streams, and they for it.
+//! it and its engine is free. A kernel that is simulated alone starts when the others leave enough of the chip for it
+//! (`sharing`); those that are pending together are simulated together, and tell when they ran (`settle`). The host's
+//! own time is that of its waits alone. The legacy default stream waits for all blocking streams, and they for it.
 
 use std::collections::BTreeMap;
 
+use crate::core::pending::Direction;
 use crate::core::sharing::{Share, Sharing};
 
 /// A moment or a duration in picoseconds, which hold a cycle of any clock well enough.
@@ -23,6 +25,15 @@ pub(crate) enum Engine {
     Kernels(Share),
     ToDevice,
     ToHost,
+}
+
+impl From<Direction> for Engine {
+    fn from(direction: Direction) -> Engine {
+        match direction {
+            Direction::ToDevice => Engine::ToDevice,
+            Direction::ToHost => Engine::ToHost,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,8 +101,31 @@ impl Timeline {
         start
     }
 
+    /// Work of a stream ran, as the machine found.
+    pub(crate) fn ran(&mut self, stream: StreamId, engine: Engine, start: Picoseconds, end: Picoseconds) {
+        match engine {
+            Engine::Kernels(share) => self.kernels.ran(start, end, share),
+            Engine::ToDevice => self.to_device = self.to_device.max(end),
+            Engine::ToHost => self.to_host = self.to_host.max(end),
+        }
+        self.extend(stream, end);
+    }
+
+    /// When an engine for copies is free.
+    pub(crate) fn engine_free(&self, direction: Direction) -> Picoseconds {
+        match direction {
+            Direction::ToDevice => self.to_device,
+            Direction::ToHost => self.to_host,
+        }
+    }
+
+    /// How many streams the program has besides the default one.
+    pub(crate) fn count(&self) -> usize {
+        self.streams.len()
+    }
+
     /// When all that is in a stream now has ended.
-    fn end_of(&self, stream: StreamId) -> Picoseconds {
+    pub(crate) fn end_of(&self, stream: StreamId) -> Picoseconds {
         let blocking = self.streams.values().filter(|stream| stream.blocking).map(|stream| stream.end);
         match self.streams.get(&stream) {
             Some(stream) if stream.blocking => stream.end.max(self.legacy_end),

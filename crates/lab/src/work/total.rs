@@ -74,6 +74,7 @@ pub fn total(launches: &[Report]) -> Report {
         uninitialised: launches.iter().flat_map(|r| r.uninitialised.clone()).collect(),
         races: races(launches),
         lock_warnings: launches.iter().flat_map(|r| r.lock_warnings.clone()).collect(),
+        beside: launches.iter().filter_map(|r| r.beside).max(),
         outside_loads: launches.iter().flat_map(|r| r.outside_loads.clone()).collect(),
         profile: profile(launches),
     }

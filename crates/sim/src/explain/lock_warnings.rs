@@ -1,9 +1,7 @@
 //! Warnings about lock bits in a launch that ended: bits taken too late, and bits never freed.
 
-use warploom_isa::Kernel;
-
 use crate::exec::fault::{Place, coordinates};
-use crate::exec::launch::Shape;
+use crate::exec::launch::Launch;
 use crate::exec::locks::holders::WarpName;
 use crate::exec::locks::notes::{Late, LockNotes};
 use crate::exec::locks::unit::BitHolder;
@@ -18,9 +16,10 @@ pub struct LockWarning {
 }
 
 /// The warnings for `notes`, in program order.
-pub(crate) fn lock_warnings(notes: &LockNotes, kernel: &Kernel, shape: &Shape) -> Vec<LockWarning> {
+pub(crate) fn lock_warnings(notes: &LockNotes, launch: &Launch<'_>) -> Vec<LockWarning> {
+    let kernel = launch.kernel;
     let thread = |warp: WarpName, lane: u32| {
-        format!("lane {lane} of warp {} of CTA {}", warp.warp, coordinates(shape.cta(warp.cta)))
+        format!("lane {lane} of warp {} of CTA {}", warp.warp, coordinates(launch.cta(warp.cta)))
     };
     let by = |holder: &BitHolder| {
         let place = Place::of(kernel, holder.taker.pc).short();

@@ -58,6 +58,7 @@ impl Gpu {
                 check_uninitialised: self.checks.uninitialised,
                 races: None,
                 grid_id: self.launches,
+                first_cta: 0,
                 workspace: 0,
                 clusters: kernel.kernel.uses_clusters(),
                 textures: &self.textures,
@@ -73,6 +74,6 @@ impl Gpu {
         let (policies, observers) = (&self.policies, &self.observers);
         let aggregator = Some(handle);
         let run = TimedRun { context, timing, profiled: None, policies, observers, aggregator };
-        run.start(Some(unit), &mut self.memory, &mut self.side)
+        run.start(Dispatch::Firmware(unit), &mut self.memory, &mut self.side)
     }
 }

@@ -4,6 +4,7 @@ mod firmware;
 mod module;
 mod observers;
 pub(crate) mod outcome;
+mod plan;
 mod run;
 mod timing;
 
@@ -22,9 +23,10 @@ use crate::exec::texture::{Object, Sampler, Textures};
 pub use crate::gpu::module::{LoadedKernel, LoadedModule, ModuleError};
 pub use crate::gpu::observers::MakeObserver;
 use crate::gpu::outcome::{LaunchError, Stats};
+pub use crate::gpu::plan::{Piece, PlanRun, PlannedKernel, Work};
 use crate::gpu::run::{TimedRun, run_functional, stats_of};
 pub use crate::gpu::timing::Timing;
-use crate::time::machine::MemorySide;
+use crate::time::machine::{Dispatch, MemorySide};
 use crate::time::sched::{NamedPolicy, Policies};
 use crate::time::sm::Context;
 use crate::time::sm::front_end::decode::decode;
@@ -258,6 +260,7 @@ impl Gpu {
             check_uninitialised: self.checks.uninitialised,
             races: None,
             grid_id: self.launches,
+            first_cta: 0,
             workspace,
             clusters: shape.cluster.is_some() || kernel.kernel.uses_clusters(),
             textures: &self.textures,
@@ -293,7 +296,7 @@ impl Gpu {
                     observers: &self.observers,
                     aggregator: None,
                 };
-                run.start(None, &mut self.memory, &mut self.side)
+                run.start(Dispatch::Grid, &mut self.memory, &mut self.side)
             }
         };
         if let (Some(races), Some(stats)) = (&races, stats_of(&mut result)) {

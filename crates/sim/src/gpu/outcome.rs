@@ -56,6 +56,9 @@ pub enum LaunchError {
     /// Firmware failed or gave up.
     #[error("{message}")]
     Firmware { message: String, stats: Box<Stats> },
+    /// It ran together with a kernel that failed ([`Gpu::run_plan`](crate::Gpu::run_plan)), or was to follow it.
+    #[error("ended because kernel `{kernel}`, beside it or before it, failed")]
+    Beside { kernel: String, stats: Box<Stats> },
     /// The host stopped it ([`Limits::interrupt`](crate::Limits::interrupt)).
     #[error("stopped by the user after {} warp instructions", stats.warp_instructions)]
     Interrupted {

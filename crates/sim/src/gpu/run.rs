@@ -15,8 +15,8 @@ use crate::gpu::observers::{MakeObserver, Observers};
 use crate::gpu::outcome::{LaunchError, Stats};
 use crate::gpu::timing::Timing;
 use crate::kit::cycle::Cycle;
-use crate::time::aggregator::{Aggregator, Unit};
-use crate::time::machine::{self, MemorySide, Options};
+use crate::time::aggregator::Aggregator;
+use crate::time::machine::{self, Dispatch, Finished, MemorySide, Options};
 use crate::time::sched::Policies;
 use crate::time::sm::Context;
 use crate::time::sm::probe::Probe;
@@ -40,8 +40,8 @@ pub(super) fn run_functional<const N: usize>(
         output: finished.output.into_text(),
         uninitialised: finished.uninitialised.into_vec(),
         races: Vec::new(),
-        lock_warnings: lock_warnings(&finished.notes.locks, launch.kernel, &launch.shape),
-        outside_loads: finished.notes.outside.explain(launch.kernel, &launch.shape),
+        lock_warnings: lock_warnings(&finished.notes.locks, launch),
+        outside_loads: finished.notes.outside.explain(launch),
         timed: None,
         trace: None,
         profile: None,
@@ -65,31 +65,62 @@ impl TimedRun<'_> {
     /// Runs it. The machine is compiled with and without observers, so that a launch without them pays nothing.
     pub(super) fn start(
         &self,
-        aggregator: Option<Unit<'_>>,
+        dispatch: Dispatch<'_>,
         memory: &mut Memory,
         side: &mut MemorySide,
     ) -> Result<Stats, LaunchError> {
         let observed = self.timing.trace.is_some() || self.timing.profile || !self.observers.is_empty();
         match (self.context.launch.chip.sm.warp_lanes, observed) {
-            (32, false) => self.run::<32, ()>(aggregator, memory, side, |_, _| ()).0,
-            (_, false) => self.run::<64, ()>(aggregator, memory, side, |_, _| ()).0,
-            (32, true) => self.run_observed::<32>(aggregator, memory, side),
-            (_, true) => self.run_observed::<64>(aggregator, memory, side),
+            (32, false) => self.run::<32, ()>(dispatch, memory, side, |_, _| ()).0,
+            (_, false) => self.run::<64, ()>(dispatch, memory, side, |_, _| ()).0,
+            (32, true) => self.run_observed::<32>(dispatch, memory, side),
+            (_, true) => self.run_observed::<64>(dispatch, memory, side),
         }
     }
 
     fn run<const N: usize, P: Probe>(
         &self,
-        aggregator: Option<Unit<'_>>,
+        dispatch: Dispatch<'_>,
         memory: &mut Memory,
         side: &mut MemorySide,
         make_probe: impl Fn(u32, Cycle) -> P,
     ) -> (Result<Stats, LaunchError>, Vec<P>) {
+        let (finished, hang) = match self.run_machine::<N, P>(dispatch, memory, side, make_probe) {
+            Ok(finished) => finished,
+            Err(error) => return (Err(error.into()), Vec::new()),
+        };
+        let launches = || std::iter::once(&self.context).chain(self.context.others).map(|c| c.launch);
+        let notes = || launches().zip(&finished.notes);
+        let stats = Stats {
+            warp_instructions: finished.timed.total.warp_instructions(),
+            thread_instructions: finished.timed.total.thread_instructions,
+            ctas: finished.ctas,
+            warps: finished.warps,
+            races: Vec::new(),
+            lock_warnings: notes().flat_map(|(launch, notes)| lock_warnings(&notes.locks, launch)).collect(),
+            outside_loads: notes().flat_map(|(launch, notes)| notes.outside.explain(launch)).collect(),
+            output: finished.output.into_text(),
+            uninitialised: finished.uninitialised.into_vec(),
+            timed: Some(Box::new(finished.timed)),
+            trace: None,
+            profile: None,
+        };
+        (outcome(finished.end, hang.map(|(_, hang)| hang), stats), finished.probes)
+    }
+
+    /// Runs the machine to its end. If it hangs, says which kernel does, and why.
+    pub(super) fn run_machine<const N: usize, P: Probe>(
+        &self,
+        dispatch: Dispatch<'_>,
+        memory: &mut Memory,
+        side: &mut MemorySide,
+        make_probe: impl Fn(u32, Cycle) -> P,
+    ) -> Result<(Finished<P>, Option<(u16, Hang)>), Unlaunchable> {
         let launch = self.context.launch;
         let policy = self.timing.policy.as_deref().unwrap_or(&launch.chip.issue.policy);
         let Some(make) = self.policies.find(policy) else {
             let known = self.policies.names().map(str::to_string).collect();
-            return (Err(Unlaunchable::Policy { name: policy.to_string(), known }.into()), Vec::new());
+            return Err(Unlaunchable::Policy { name: policy.to_string(), known });
         };
         let options = Options {
             policy,
@@ -100,33 +131,18 @@ impl TimedRun<'_> {
             sample_cycles: self.timing.sample_cycles,
         };
         let memory = RwLock::new(memory);
-        let stopped = machine::run::<N, P>(self.context, aggregator, &options, &memory, side, make_probe);
+        let stopped = machine::run::<N, P>(self.context, dispatch, &options, &memory, side, make_probe);
         let hang = match stopped.stop() {
             Some(Stop::Hang(reason)) => Some(explain_timed(&stopped, reason.clone())),
             Some(Stop::Interrupted) => Some(explain_timed(&stopped, HangReason::Interrupted)),
             _ => None,
         };
-        let finished = stopped.finish();
-        let stats = Stats {
-            warp_instructions: finished.timed.total.warp_instructions(),
-            thread_instructions: finished.timed.total.thread_instructions,
-            ctas: finished.ctas,
-            warps: finished.warps,
-            output: finished.output.into_text(),
-            uninitialised: finished.uninitialised.into_vec(),
-            races: Vec::new(),
-            lock_warnings: lock_warnings(&finished.notes.locks, launch.kernel, &launch.shape),
-            outside_loads: finished.notes.outside.explain(launch.kernel, &launch.shape),
-            timed: Some(Box::new(finished.timed)),
-            trace: None,
-            profile: None,
-        };
-        (outcome(finished.end, hang, stats), finished.probes)
+        Ok((stopped.finish(), hang))
     }
 
     fn run_observed<const N: usize>(
         &self,
-        aggregator: Option<Unit<'_>>,
+        dispatch: Dispatch<'_>,
         memory: &mut Memory,
         side: &mut MemorySide,
     ) -> Result<Stats, LaunchError> {
@@ -142,7 +158,7 @@ impl TimedRun<'_> {
                 profiler.as_ref().map(|profiler| profiler.recorder(launch.chip.sm.max_warps, start));
             Observers::new(timeline, recorder, self.observers.iter().map(|make| make(sm)).collect())
         };
-        let (mut result, observers) = self.run::<N, Observers>(aggregator, memory, side, make_probe);
+        let (mut result, observers) = self.run::<N, Observers>(dispatch, memory, side, make_probe);
         let Some(stats) = stats_of(&mut result) else { return result };
         let Some(timed) = stats.timed.as_deref() else { return result };
         let (timelines, recorders): (Vec<_>, Vec<_>) =
@@ -168,7 +184,7 @@ impl TimedRun<'_> {
     }
 }
 
-fn outcome(end: Result<(), Stop>, hang: Option<Hang>, stats: Stats) -> Result<Stats, LaunchError> {
+pub(super) fn outcome(end: Result<(), Stop>, hang: Option<Hang>, stats: Stats) -> Result<Stats, LaunchError> {
     let Err(stop) = end else { return Ok(stats) };
     let stats = Box::new(stats);
     Err(match (stop, hang.map(Box::new)) {
@@ -189,6 +205,7 @@ pub(super) fn stats_of(result: &mut Result<Stats, LaunchError>) -> Option<&mut S
             LaunchError::Fault { stats, .. }
             | LaunchError::Hang { stats, .. }
             | LaunchError::Firmware { stats, .. }
+            | LaunchError::Beside { stats, .. }
             | LaunchError::Interrupted { stats, .. },
         ) => Some(stats),
     }

@@ -10,5 +10,6 @@ pub(crate) mod l2;
 pub(crate) mod machine;
 pub(crate) mod map;
 pub(crate) mod network;
+pub(crate) mod room;
 pub(crate) mod sched;
 pub(crate) mod sm;

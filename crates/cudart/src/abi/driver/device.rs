@@ -48,7 +48,7 @@ unsafe fn put_text(place: *mut c_char, room: c_int, text: &str) -> Result {
 unsafe extern "C" fn cuDeviceGetName(place: *mut c_char, room: c_int, device: c_int) -> i32 {
     device_call(|process| {
         check(device)?;
-        let name = process.open()?.properties.name.clone();
+        let name = process.open_busy()?.properties.name.clone();
         unsafe { put_text(place, room, &name) }
     })
 }
@@ -57,7 +57,7 @@ unsafe extern "C" fn cuDeviceGetName(place: *mut c_char, room: c_int, device: c_
 unsafe extern "C" fn cuDeviceGetUuid_v2(place: *mut [u8; 16], device: c_int) -> i32 {
     device_call(|process| {
         check(device)?;
-        let uuid = process.open()?.properties.uuid();
+        let uuid = process.open_busy()?.properties.uuid();
         unsafe { put(place, uuid) }
     })
 }
@@ -71,7 +71,7 @@ unsafe extern "C" fn cuDeviceGetUuid(place: *mut [u8; 16], device: c_int) -> i32
 unsafe extern "C" fn cuDeviceTotalMem_v2(place: *mut usize, device: c_int) -> i32 {
     device_call(|process| {
         check(device)?;
-        let bytes = process.open()?.properties.global_bytes();
+        let bytes = process.open_busy()?.properties.global_bytes();
         unsafe { put(place, bytes as usize) }
     })
 }
@@ -80,7 +80,7 @@ unsafe extern "C" fn cuDeviceTotalMem_v2(place: *mut usize, device: c_int) -> i3
 unsafe extern "C" fn cuDeviceGetAttribute(place: *mut c_int, attribute: c_int, device: c_int) -> i32 {
     device_call(|process| {
         check(device)?;
-        let value = process.open()?.properties.attribute(attribute).ok_or(CudaError::INVALID_VALUE)?;
+        let value = process.open_busy()?.properties.attribute(attribute).ok_or(CudaError::INVALID_VALUE)?;
         unsafe { put(place, value) }
     })
 }
@@ -89,7 +89,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(place: *mut c_int, attribute: c_int, d
 unsafe extern "C" fn cuDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: c_int) -> i32 {
     device_call(|process| {
         check(device)?;
-        let properties = &process.open()?.properties;
+        let properties = &process.open_busy()?.properties;
         unsafe { put(major, properties.major).and_then(|()| put(minor, properties.minor)) }
     })
 }

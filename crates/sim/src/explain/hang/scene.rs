@@ -288,10 +288,9 @@ impl<const N: usize> Scene<'_, N> {
         self.ctas.iter().find(|seen| seen.cta.number == cta)
     }
 
-    /// The coordinates of a CTA, by its number in the grid.
+    /// The coordinates of a CTA, by its number.
     pub(super) fn coordinates_of(&self, number: u64) -> [u32; 3] {
-        let [x, y, _] = self.launch.shape.grid.map(u64::from);
-        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+        self.launch.cta(number)
     }
 
     pub(super) fn word(&self, shared: bool, address: u64) -> Word {

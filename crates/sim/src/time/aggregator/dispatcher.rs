@@ -12,48 +12,7 @@ use crate::exec::launch::Launch;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::ResultId;
 use crate::time::dispatch::{Command, News, Yielded};
-
-/// The resources that a CTA of a kernel needs.
-#[derive(Clone, Copy, Debug)]
-struct Needs {
-    warps: u32,
-    warp_registers: u32,
-    shared_bytes: u32,
-}
-
-/// The free resources of an SM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Free {
-    ctas: u32,
-    slots: u32,
-    registers: u32,
-    shared_bytes: u32,
-}
-
-impl Free {
-    /// How many CTAs fit.
-    fn holds(&self, needs: &Needs) -> u32 {
-        [
-            self.ctas,
-            self.slots / needs.warps,
-            self.registers / (needs.warps * needs.warp_registers).max(1),
-            self.shared_bytes.checked_div(needs.shared_bytes).unwrap_or(u32::MAX),
-        ]
-        .into_iter()
-        .min()
-        .unwrap_or(0)
-    }
-
-    fn take(&mut self, needs: &Needs, warps: u32) {
-        self.slots -= warps;
-        self.registers -= warps * needs.warp_registers;
-    }
-
-    fn give_back(&mut self, needs: &Needs, warps: u32) {
-        self.slots += warps;
-        self.registers += warps * needs.warp_registers;
-    }
-}
+use crate::time::room::{Free, Needs};
 
 /// A task some of whose CTAs have not been placed.
 #[derive(Debug)]
@@ -104,17 +63,9 @@ pub(crate) type Placed = Vec<(Option<ResultId>, Cycle)>;
 impl Dispatcher {
     /// All SMs are empty.
     pub(crate) fn new(chip: &Chip, launches: &[Launch<'_>]) -> Dispatcher {
-        let sm = &chip.sm;
-        let needs = |launch: &Launch<'_>| Needs {
-            warps: launch.occupancy.warps_per_cta,
-            warp_registers: (launch.occupancy.registers * sm.warp_lanes).next_multiple_of(sm.register_unit),
-            shared_bytes: launch.occupancy.shared_bytes.next_multiple_of(sm.shared_unit_bytes),
-        };
-        let slots = sm.max_warps.min(sm.max_threads / sm.warp_lanes);
-        let empty = Free { ctas: sm.max_ctas, slots, registers: sm.registers, shared_bytes: sm.shared_bytes };
         Dispatcher {
-            kernels: launches.iter().map(needs).collect(),
-            free: vec![empty; sm.count as usize],
+            kernels: launches.iter().map(Needs::of).collect(),
+            free: vec![Free::of_empty_sm(chip); chip.sm.count as usize],
             tasks: VecDeque::new(),
             restarts: VecDeque::new(),
             turn: 0,
@@ -160,9 +111,7 @@ impl Dispatcher {
         match *news {
             News::Ended { kernel } => {
                 let needs = &self.kernels[kernel as usize];
-                free.give_back(needs, needs.warps);
-                free.shared_bytes += needs.shared_bytes;
-                free.ctas += 1;
+                free.end_cta(needs);
                 self.running -= 1;
                 self.finished[kernel as usize] += 1;
             }
@@ -202,9 +151,7 @@ impl Dispatcher {
             let fits = |cu: &usize| self.free[*cu].holds(needs) > 0 && !wanted(*cu);
             let Some(cu) = (0..count).map(|i| (self.turn + i) % count).find(fits) else { break };
             let free = &mut self.free[cu];
-            free.take(needs, needs.warps);
-            free.shared_bytes -= needs.shared_bytes;
-            free.ctas -= 1;
+            free.start_cta(needs);
             self.turn = (cu + 1) % count;
             self.last_start = self.last_start.max(now).max(waiting.ready) + 1;
             let (task, index, number) = (waiting.task.clone(), waiting.next, self.started);

@@ -13,6 +13,12 @@ pub(super) struct Builder<'a, P> {
     /// The kernels of the launch wait for each other.
     waits: bool,
     can_yield: bool,
+    /// Kernels run together.
+    together: bool,
+    /// CTAs that can be on an SM.
+    ctas: u32,
+    /// Lock bits per SM.
+    lock_bits: u32,
     start: Cycle,
     /// The observers of SMs that have not been built.
     probes: Vec<Option<P>>,
@@ -22,18 +28,25 @@ impl<'a, P: Probe> Builder<'a, P> {
     pub(super) fn new(
         context: &Context<'a>,
         options: &'a Options<'a>,
-        with_firmware: bool,
+        (with_firmware, together): (bool, bool),
         start: Cycle,
         make_probe: impl Fn(u32, Cycle) -> P,
     ) -> Self {
         let launch = context.launch;
         let bows = options.bows.on_chip(launch.chip);
-        let branches = bows.as_ref().map(|spec| Arc::new(Branches::new(launch.kernel, spec.sib)));
+        let contexts = || std::iter::once(context).chain(context.others);
+        let branches = bows.as_ref().map(|spec| {
+            let kernels = contexts().map(|context| (context.launch.kernel, context.code_start));
+            Arc::new(Branches::new(kernels, spec.sib))
+        });
         Builder {
             options,
             bows,
             branches,
-            waits: std::iter::once(context).chain(context.others).any(|c| c.launch.kernel.may_wait()),
+            waits: contexts().any(|c| c.launch.kernel.may_wait()),
+            together,
+            ctas: if together { launch.chip.sm.max_ctas } else { launch.occupancy.ctas_per_sm },
+            lock_bits: contexts().map(|context| context.launch.lock_bits()).max().unwrap_or(0),
             can_yield: with_firmware && launch.chip.wavefront_yield.is_some(),
             start,
             probes: (0..launch.chip.sm.count).map(|id| Some(make_probe(id, start))).collect(),
@@ -56,20 +69,18 @@ impl<'a, P: Probe> Builder<'a, P> {
         let launch = context.launch;
         let chip = launch.chip;
         let probe = self.probes[id as usize].take().expect("an SM is built once");
-        let (ctas, probe) = (launch.occupancy.ctas_per_sm, (SmStats::default(), probe));
+        let (ctas, probe) = (self.ctas, (SmStats::default(), probe));
         let parts = parts.unwrap_or_else(|| Parts::new(chip));
         let mut sm = Sm::new(chip, id, ctas, self.options.make_policy, probe, parts, self.start);
         sm.agenda.now = now;
-        if chip.fetch.warm {
-            sm.warm_up(context.code.len());
-        }
-        if chip.constant.prefetch {
-            sm.prefetch_parameters(launch.params.len());
+        if !self.together {
+            sm.warm_up(context, 0);
         }
         sm.locks = SharedLocks::new(self.waits);
         sm.dispatched.empty_since = self.start;
         sm.dispatched.can_yield = self.can_yield;
-        sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);
+        sm.dispatched.together = self.together;
+        sm.effects_mut().lock_units = LockUnits::new(self.lock_bits, id, 1);
         sm.cluster = launch.clusters.then(|| ClusterPort::new(chip)).flatten();
         sm.lanes_ended = (chip.lock_queue.mode != QueueMode::Off).then(Vec::new);
         if let (Some(spec), Some(branches)) = (&self.bows, &self.branches) {

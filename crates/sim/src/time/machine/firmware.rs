@@ -35,7 +35,8 @@ impl SaveAreas {
     }
 }
 
-/// The context of each kernel that firmware can start, by number. Kernels do not share lines of the instruction cache.
+/// The context of each kernel that firmware can start, or of a plan, by number. Kernels do not share lines of the
+/// instruction cache.
 pub(crate) fn contexts<'a>(launches: &'a [Launch<'a>], code: &'a [Vec<Decoded>]) -> Vec<Context<'a>> {
     let fetch = &launches[0].chip.fetch;
     let per_line = fetch.cache.line_bytes / fetch.instruction_bytes;
@@ -149,9 +150,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// CTAs and warps that ever ran.
     pub(crate) fn started(&self) -> (u64, u64) {
-        match &self.aggregator {
-            Some(aggregator) => (aggregator.dispatcher.started, aggregator.dispatcher.started_warps),
-            None => (self.next_cta, self.next_cta * self.context.launch.occupancy.warps_per_cta as u64),
+        match (&self.aggregator, &self.plan) {
+            (Some(aggregator), _) => (aggregator.dispatcher.started, aggregator.dispatcher.started_warps),
+            (None, Some(plan)) => (plan.started(), 0),
+            (None, None) => {
+                (self.next_cta, self.next_cta * self.context.launch.occupancy.warps_per_cta as u64)
+            }
         }
     }
 }

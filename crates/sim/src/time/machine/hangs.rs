@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashSet, FxHasher};
 
 use super::*;
+use crate::time::sm::Resident;
 
 /// How many periods of `hang.watch_cycles` the counts of attempts at locks go back.
 const TRIES_REMEMBERED: usize = 20;
@@ -44,7 +45,8 @@ pub(super) struct LivelockSearch {
     is_trial: bool,
     /// After how many cycles of the same population a trial begins.
     trial_after: u64,
-    ways_out: Option<Vec<bool>>,
+    /// By kernel and instruction.
+    ways_out: Option<Vec<Vec<bool>>>,
 }
 
 impl LivelockSearch {
@@ -99,8 +101,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// after a long time.
     pub(crate) fn look_for_hang(&mut self, now: Cycle) -> Result<(), Stop> {
         self.remember_tries(now);
+        let began = match &self.plan {
+            // Copies take their time, too.
+            Some(plan) => plan.oldest_start().unwrap_or(now),
+            None => self.start,
+        };
         if let Some(limit) = self.context.launch.limits.max_cycles
-            && now - self.start >= limit
+            && now - began >= limit
         {
             return Err(Stop::Hang(HangReason::CycleLimit(limit)));
         }
@@ -126,8 +133,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 return Ok(());
             }
             if !self.firmware_runs(now) && self.sms.iter().all(|sm| sm.never_changes()) {
-                let (kernel, memory) = (self.context.launch.kernel, self.memory.read().expect(NO_PANIC));
-                let same = self.sms.iter().all(|sm| sm.reads_the_same(kernel, &memory));
+                let memory = self.memory.read().expect(NO_PANIC);
+                let same = self.sms.iter().all(|sm| sm.reads_the_same(&self.context, &memory));
                 drop(memory);
                 if same && !self.wake_sleeper(now) {
                     return Err(Stop::Hang(HangReason::Repeats));
@@ -157,7 +164,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let live = self.sms.iter().flat_map(|sm| sm.residents()).map(|r| u64::from(r.cta.live_warps)).sum();
         let search = &mut self.livelock;
         search.looked = now;
-        let population = (self.next_cta, live);
+        let started = self.plan.as_ref().map_or(self.next_cta, |plan| plan.started());
+        let population = (started, live);
         if search.population != population {
             (search.population, search.since) = (population, now);
             search.trial_after = 2 * half;
@@ -165,10 +173,16 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         let settled = now - search.since >= half;
         if now - search.since >= 2 * half && self.aggregator.is_none() {
-            let kernel = self.context.launch.kernel;
-            let out = search.ways_out.get_or_insert_with(|| kernel.ways_out());
-            let warps = self.sms.iter().flat_map(|sm| sm.residents()).flat_map(|resident| &resident.warps);
-            if warps.flat_map(|warp| warp.control.paths()).any(|(path, _)| !out[path.pc.index()]) {
+            let contexts = || std::iter::once(&self.context).chain(self.context.others);
+            let ways_out = search
+                .ways_out
+                .get_or_insert_with(|| contexts().map(|context| context.launch.kernel.ways_out()).collect());
+            let is_caught = |resident: &Resident<N>| {
+                let out = &ways_out[usize::from(resident.kernel)];
+                let mut paths = resident.warps.iter().flat_map(|warp| warp.control.paths());
+                paths.any(|(path, _)| !out[path.pc.index()])
+            };
+            if self.sms.iter().flat_map(|sm| sm.residents()).any(is_caught) {
                 return Err(Stop::Hang(HangReason::NoWayOut));
             }
         }
@@ -177,7 +191,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 return Ok(());
             }
             let seem_to_wait = self.sms.iter().all(|sm| sm.seems_to_wait());
-            let is_due = now - search.since >= search.trial_after && self.context.launch.kernel.may_wait();
+            let is_due = now - search.since >= search.trial_after && self.builder.waits();
             if seem_to_wait || is_due {
                 search.begin(now, !seem_to_wait);
                 self.sms.iter_mut().for_each(|sm| sm.watch_writes());

@@ -15,8 +15,10 @@ mod exchange;
 pub(crate) mod firmware;
 mod hangs;
 mod lock_queues;
+pub(crate) mod plan;
 mod starts;
 mod stopped;
+mod together;
 pub(crate) mod totals;
 
 use std::collections::VecDeque;
@@ -48,8 +50,9 @@ use crate::time::machine::crew::{Balance, Crew, Dealt, Lent, Pace};
 use crate::time::machine::firmware::SaveAreas;
 use crate::time::machine::hangs::LivelockSearch;
 pub(crate) use crate::time::machine::hangs::LockPace;
+use crate::time::machine::plan::Plan;
 use crate::time::machine::starts::Starts;
-pub(crate) use crate::time::machine::stopped::Stopped;
+pub(crate) use crate::time::machine::stopped::{Finished, Stopped};
 use crate::time::machine::totals::{PartitionCounts, Sample, TimedStats};
 use crate::time::map::AddressMap;
 use crate::time::network::Crossbar;
@@ -177,12 +180,22 @@ pub(crate) struct Options<'a> {
     pub sample_cycles: Option<u64>,
 }
 
-/// Runs a launch, or firmware that starts CTAs of the context's kernels, until it ends or has to be stopped.
+/// Who decides which CTAs run.
+pub(crate) enum Dispatch<'a> {
+    /// The grid of the context's kernel.
+    Grid,
+    /// Firmware that starts CTAs of the context's kernels.
+    Firmware(Unit<'a>),
+    /// A plan, of which the context's kernels are pieces.
+    Plan(Plan),
+}
+
+/// Runs a launch, firmware or a plan until it ends or has to be stopped.
 /// `make_probe` makes the observer of an SM, in a launch that begins at a cycle. Inside a window all threads read
 /// `memory`; it is written between windows only.
 pub(crate) fn run<'a, const N: usize, P: Probe>(
     context: Context<'a>,
-    aggregator: Option<Unit<'a>>,
+    dispatch: Dispatch<'a>,
     options: &'a Options<'a>,
     memory: &'a RwLock<&'a mut Memory>,
     side: &'a mut MemorySide,
@@ -191,7 +204,13 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
     let launch = context.launch;
     let chip = launch.chip;
     let start = side.now;
-    let builder = Builder::new(&context, options, aggregator.is_some(), start, make_probe);
+    let (aggregator, plan) = match dispatch {
+        Dispatch::Grid => (None, None),
+        Dispatch::Firmware(unit) => (Some(unit), None),
+        Dispatch::Plan(plan) => (None, Some(Box::new(plan))),
+    };
+    let several = (aggregator.is_some(), plan.is_some());
+    let builder = Builder::new(&context, options, several, start, make_probe);
     let waits = builder.waits();
     let sms = chip.sm.count as usize;
     let ports = side.partitions.len() * side.slices as usize;
@@ -230,8 +249,9 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         window: chip.interconnect.latency_cycles as u64,
         starts: Starts::new(chip, start),
         next_cta: 0,
-        total: if aggregator.is_some() { 0 } else { total },
+        total: if aggregator.is_some() || plan.is_some() { 0 } else { total },
         aggregator,
+        plan,
         commands: Vec::new(),
         save_areas: SaveAreas::default(),
         locks: LockTable::new(waits),
@@ -245,6 +265,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         before,
         exchanged: start,
         cut_off: false,
+        faulty: 0,
     };
     if machine.aggregator.is_some() {
         // Firmware can start a CTA anywhere at any time.
@@ -315,7 +336,9 @@ struct Machine<'a, const N: usize, P: Probe> {
     replies: Crossbar<Reply>,
     /// The control processor, if it runs firmware.
     aggregator: Option<Unit<'a>>,
-    /// Its commands to SMs, with the cycle of arrival.
+    /// If kernels run together.
+    plan: Option<Box<Plan>>,
+    /// The control processor's commands to SMs, with the cycle of arrival.
     commands: Vec<(Cycle, u32, crate::time::dispatch::Command)>,
     save_areas: SaveAreas,
     /// On chips whose L1s are coherent.
@@ -353,6 +376,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     atomics: Vec<u32>,
     /// The launch was stopped: SMs are no longer observed.
     cut_off: bool,
+    /// The number of the kernel that has faulted, if one has.
+    faulty: u16,
 }
 
 /// Windows between reports of progress and looks at the interrupt flag.
@@ -375,8 +400,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             let until = now + self.window;
             self.advance(now..until, crew);
             self.exchange(until);
+            self.hear_of_ends();
             now = until;
-            if let Some((_, fault)) = self.first_fault() {
+            if let Some((kernel, fault)) = self.first_fault() {
+                self.faulty = kernel;
                 return Err(Stop::Fault(fault));
             }
             if let Some(failure) = self.aggregator.as_mut().and_then(|a| a.failure.take()) {
@@ -395,9 +422,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         Ok(())
     }
 
-    /// Whether all CTAs have ended, and firmware, if there is any. Messages may still be in flight.
+    /// Whether all CTAs have ended, and firmware or the plan, if there is any. Messages may still be in flight.
     fn is_done(&self) -> bool {
-        self.next_cta == self.total && self.sms.iter().all(|sm| sm.is_empty()) && self.firmware_is_done()
+        let all_ended = || self.sms.iter().all(|sm| sm.is_empty());
+        let plan_is_done = self.plan.as_ref().is_none_or(|plan| plan.is_done());
+        self.next_cta == self.total && plan_is_done && all_ended() && self.firmware_is_done()
     }
 
     /// The next cycle, from `now` on, in which anything happens.
@@ -479,9 +508,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         self.side.now = self.exchanged;
     }
 
-    fn first_fault(&mut self) -> Option<(Cycle, Box<Fault>)> {
+    /// The fault that came first, and the number of its kernel.
+    fn first_fault(&mut self) -> Option<(u16, Box<Fault>)> {
         let faults = self.sms.iter_mut().filter(|sm| sm.fault.is_some());
-        faults.min_by_key(|sm| (sm.fault.as_ref().map(|(at, _)| *at), sm.id())).and_then(|sm| sm.fault.take())
+        let first = faults.min_by_key(|sm| (sm.fault.as_ref().map(|(at, _)| *at), sm.id()))?;
+        first.fault.take().map(|(_, fault)| (first.faulty, fault))
     }
 
     fn look_outside(&self) -> Result<(), Stop> {

@@ -26,15 +26,27 @@ impl Starts {
     }
 
     /// The SM whose turn it is: first one of each port.
-    fn sm(&self, count: usize) -> usize {
+    pub(super) fn sm(&self, count: usize) -> usize {
         let ports = count.div_ceil(self.at_a_port);
         let (round, port) = (self.turn / ports, self.turn % ports);
         port * self.at_a_port + round
     }
 
-    fn next_turn(&mut self, count: usize) {
+    pub(super) fn next_turn(&mut self, count: usize) {
         let turns = count.next_multiple_of(self.at_a_port);
         self.turn = (self.turn + 1) % turns;
+    }
+
+    /// After so many turns all SMs have had theirs: a few more than SMs, where ports are not full.
+    pub(super) fn turns(&self, count: usize) -> usize {
+        count + self.at_a_port
+    }
+
+    /// No more CTAs start now. Where any number can start at a time, the next ones begin with the first SM again.
+    pub(super) fn end_round(&mut self) {
+        if self.interval == 0 {
+            self.turn = 0;
+        }
     }
 
     /// Another CTA starts together with the one that started last.
@@ -59,6 +71,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// it.
     pub(super) fn dispatch(&mut self, now: Cycle) {
         self.obey(now);
+        if self.plan.is_some() {
+            return self.dispatch_plan(now);
+        }
         if let Some(mut clusters) = self.clusters.take_if(|clusters| clusters.starts_together()) {
             self.dispatch_clusters(&mut clusters, now);
             self.clusters = Some(clusters);
@@ -67,8 +82,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let until = now + self.window;
         let count = self.sms.len();
         let mut without_room = 0;
-        // A few more turns than SMs, where ports are not full.
-        let turns = count + self.starts.at_a_port;
+        let turns = self.starts.turns(count);
         while without_room < turns && self.next_cta < self.total {
             let sm = self.starts.sm(count);
             if sm < count && self.has_room(sm) {
@@ -84,13 +98,16 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             self.starts.next_turn(count);
         }
-        if self.starts.interval == 0 {
-            self.starts.turn = 0;
-        }
+        self.starts.end_round();
     }
 
-    /// When the next CTA starts, if there is one and an SM has room.
+    /// When the next CTA starts, if there is one and an SM has room; with a plan, when its next piece begins or ends.
     pub(super) fn next_start(&self) -> Option<Cycle> {
+        if let Some(plan) = &self.plan {
+            let waits = self.starts.interval > 0 && plan.something_fits();
+            let start = waits.then_some(Cycle(self.starts.next / PARTS));
+            return start.into_iter().chain(plan.next_event()).min();
+        }
         let waits = self.starts.interval > 0 && self.next_cta < self.total;
         let together = self.clusters.as_ref().is_some_and(|clusters| clusters.starts_together());
         let fits = || match together {

@@ -3,6 +3,7 @@
 use std::sync::RwLockReadGuard;
 
 use super::*;
+use crate::time::machine::plan::PlannedKernel;
 
 /// A machine whose launch has ended or was stopped early, in the state of its last cycle. [`Stopped::finish`] takes it
 /// apart.
@@ -20,7 +21,12 @@ pub(crate) struct Finished<P> {
     pub warps: u64,
     pub output: Output,
     pub uninitialised: UninitialisedReads,
-    pub notes: Notes,
+    /// By kernel.
+    pub notes: Vec<Notes>,
+    /// The plan, if there was one.
+    pub plan: Option<Box<Plan>>,
+    /// The number of the kernel that has faulted, if one has.
+    pub faulty: u16,
     /// The observer of each SM.
     pub probes: Vec<P>,
 }
@@ -54,6 +60,10 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
 
     pub(crate) fn aggregator(&self) -> Option<&Unit<'a>> {
         self.machine.aggregator.as_ref()
+    }
+
+    pub(crate) fn plan(&self) -> Option<&Plan> {
+        self.machine.plan.as_deref()
     }
 
     /// CTAs of the grid that have not started.
@@ -104,6 +114,16 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
             timed.sms[sm.id() as usize].0.stalled_on_aggregator = sm.dispatched.empty_cycles;
             timed.total.stalled_on_aggregator += sm.dispatched.empty_cycles;
         }
+        if let Some(mut plan) = machine.plan.take() {
+            for kernel in 0..plan.kernels.len() as u16 {
+                let stopped = |kernel: &PlannedKernel| kernel.start.is_some() && !kernel.is_over;
+                if stopped(&plan.kernels[usize::from(kernel)]) {
+                    let stats = machine.counts_of(&plan, kernel, now);
+                    plan.kernels[usize::from(kernel)].stats = Some(Box::new(stats));
+                }
+            }
+            machine.plan = Some(plan);
+        }
         let (ctas, warps) = machine.started();
         timed.coherence = machine.coherence.as_ref().map(|coherence| coherence.stats());
         if end.is_err() {
@@ -124,14 +144,17 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
             warps,
             output: Output::default(),
             uninitialised: UninitialisedReads::default(),
-            notes: Notes::default(),
+            notes: vec![Notes::default(); 1 + machine.context.others.len()],
+            plan: machine.plan,
+            faulty: machine.faulty,
             probes: Vec::new(),
         };
         let mut probes: Vec<_> = machine.builder.into_probes().collect();
         for (id, mut sm) in machine.sms.into_things() {
             let effects = std::mem::take(sm.effects_mut());
             finished.output.merge(effects.output);
-            finished.notes.merge(effects.notes);
+            let notes = std::mem::take(&mut sm.notes).into_all(effects.notes);
+            finished.notes.iter_mut().zip(notes).for_each(|(all, more)| all.merge(more));
             let (parts, unwritten, (_, probe)) = sm.take_apart();
             finished.uninitialised.merge(unwritten);
             probes[id] = Some(probe);

@@ -49,6 +49,9 @@ pub struct TimedStats {
     pub coherence: Option<DirectoryStats>,
     /// If the aggregator ran firmware.
     pub aggregator: Option<AggregatorStats>,
+    /// Of a kernel of a plan: how many others ran at the same time. The counts of the memory system, of locks and of
+    /// BOWS are then those of all of them, while this one ran.
+    pub beside: Option<u64>,
     partitions: Vec<PartitionCounts>,
 }
 
@@ -103,6 +106,25 @@ impl TimedStats {
             stats.dram.add(dram);
         }
         stats
+    }
+
+    /// Subtracts an earlier state of the same machine, from all but the counters of warps.
+    pub(crate) fn subtract(&mut self, before: &TimedStats) {
+        self.l1.subtract(&before.l1);
+        self.l2.subtract(&before.l2);
+        self.dram.subtract(&before.dram);
+        self.requests.subtract(&before.requests);
+        self.replies.subtract(&before.replies);
+        // A wait counts as over until its poll is known to have failed.
+        self.locks.wait_ok = self.locks.wait_ok.max(before.locks.wait_ok);
+        self.locks.subtract(&before.locks);
+        for ((_, l1), (_, before)) in self.sms.iter_mut().zip(&before.sms) {
+            l1.subtract(before);
+        }
+        if let (Some(bows), Some(before)) = (&mut self.bows, &before.bows) {
+            bows.back_offs.count -= before.back_offs.count;
+            bows.back_offs.warp_cycles -= before.back_offs.warp_cycles;
+        }
     }
 
     /// Subtracts the counters that the memory partitions had before the launch.

@@ -21,7 +21,7 @@ struct Branch {
     spins: bool,
 }
 
-/// The branches of a kernel that detection is about.
+/// The branches that detection is about, of one kernel or of several in one address space.
 #[derive(Debug)]
 pub struct Branches {
     branches: Vec<Branch>,
@@ -32,8 +32,19 @@ pub struct Branches {
 }
 
 impl Branches {
-    /// `source` says who names spin-inducing branches, unless the hardware detects them.
-    pub fn new(kernel: &Kernel, source: SibSource) -> Branches {
+    /// Of kernels, each with the number of its first instruction. `source` says who names spin-inducing branches,
+    /// unless the hardware detects them.
+    pub fn new<'a>(kernels: impl Iterator<Item = (&'a Kernel, u32)>, source: SibSource) -> Branches {
+        let mut all = Branches { branches: Vec::new(), numbers: Vec::new(), given: Vec::new() };
+        for (kernel, start) in kernels {
+            all.numbers.resize(start as usize, None);
+            all.given.resize(start as usize, false);
+            all.add(kernel, start, source);
+        }
+        all
+    }
+
+    fn add(&mut self, kernel: &Kernel, start: u32, source: SibSource) {
         let spinning = kernel.loops.iter().filter(|l| !l.of_atomic && l.spins_on.is_some());
         let analysed: Vec<Pc> = spinning.flat_map(|l| l.latches.iter().copied()).collect();
         let truth = if kernel.sibs.is_empty() { &analysed } else { &kernel.sibs };
@@ -46,18 +57,17 @@ impl Branches {
             let inst = &kernel.code[pc];
             matches!((inst.op, inst.src[0]), (Op::Bra, Operand::Imm(target)) if target as usize <= pc)
         };
-        let mut branches = Vec::new();
-        let mut numbers = vec![None; kernel.code.len()];
-        for (at, number) in numbers.iter_mut().enumerate() {
+        for at in 0..kernel.code.len() {
             let pc = Pc(at as u32);
             let spins = truth.contains(&pc);
+            let mut number = None;
             if (spins || is_backward(at)) && kernel.atomic_at(pc).is_none() {
-                *number = u16::try_from(branches.len()).ok();
-                branches.push(Branch { pc, spins });
+                number = u16::try_from(self.branches.len()).ok();
+                self.branches.push(Branch { pc: Pc(start + pc.0), spins });
             }
+            self.numbers.push(number);
+            self.given.push(named.contains(&pc));
         }
-        let given = (0..kernel.code.len() as u32).map(|pc| named.contains(&Pc(pc))).collect();
-        Branches { branches, numbers, given }
     }
 
     /// Whether a branch is named as spin-inducing.

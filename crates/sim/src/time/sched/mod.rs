@@ -49,6 +49,15 @@ pub struct Issue {
     pub is_sib: bool,
 }
 
+impl Issue {
+    /// The same with all code so many instructions later.
+    pub(crate) fn moved_by(self, instructions: u32) -> Issue {
+        let moved = |pc: Pc| Pc(pc.0.saturating_add(instructions));
+        let branch = self.branch.map(|branch| BranchOutcome { target: moved(branch.target), ..branch });
+        Issue { pc: moved(self.pc), branch, ..self }
+    }
+}
+
 /// A warp scheduler's choice among its warps.
 ///
 /// Each scheduler of each SM has its own policy object, which hears only of that scheduler's warps. Times are in

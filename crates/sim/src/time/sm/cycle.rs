@@ -61,8 +61,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
         }
         let mut effects = execution.effects;
-        for cta in self.ended_ctas.drain(..) {
+        for (cta, kernel) in self.ended_ctas.drain(..) {
             if let Some(unit) = effects.lock_units.of(self.id) {
+                self.notes.of(kernel, &mut effects.notes);
                 effects.notes.locks.cta_ended(unit, cta);
             }
         }

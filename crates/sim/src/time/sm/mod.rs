@@ -3,6 +3,7 @@
 //! Start reading at [`cycle`]: what happens in one cycle, and when the next one is worth running. The stages are
 //! `front_end`, `issue`, `execution_units`, `load_store` and `write_back`; `residents` is where CTAs come and go.
 
+pub(crate) mod by_kernel;
 pub(crate) mod cluster;
 mod copy_engine;
 mod cycle;
@@ -12,6 +13,7 @@ mod fences;
 pub(crate) mod front_end;
 pub(crate) mod issue;
 pub(crate) mod load_store;
+pub(crate) mod notes_of_kernels;
 mod observe;
 pub(crate) mod probe;
 mod residents;
@@ -52,6 +54,7 @@ use crate::time::sm::load_store::MemoryUnit;
 use crate::time::sm::load_store::inbox::Inbox;
 use crate::time::sm::load_store::l1::L1;
 use crate::time::sm::load_store::stats::L1Stats;
+use crate::time::sm::notes_of_kernels::NotesOfKernels;
 use crate::time::sm::probe::Probe;
 use crate::time::sm::watch::Watch;
 
@@ -62,7 +65,7 @@ pub(crate) struct Context<'a> {
     pub code: &'a [Decoded],
     /// Where the code begins, in instructions, so that kernels do not share lines of the instruction cache.
     pub code_start: u32,
-    /// Kernels that firmware can start besides this one, which is number 0.
+    /// Kernels that run besides this one, which is number 0: firmware can start them, or they run together.
     pub others: &'a [Context<'a>],
 }
 
@@ -113,8 +116,8 @@ pub(crate) struct Sm<const N: usize, P> {
     /// How many more CTAs fit.
     pub(crate) vacant: usize,
     pub(crate) warps_started: u64,
-    /// CTAs that ended in this window: they may have left lock bits taken.
-    ended_ctas: Vec<u64>,
+    /// CTAs that ended in this window, with their kernels: they may have left lock bits taken.
+    ended_ctas: Vec<(u64, u16)>,
     /// When the last CTA ended.
     pub last_end: Cycle,
 
@@ -152,8 +155,11 @@ pub(crate) struct Sm<const N: usize, P> {
     effects: Option<Box<Effects>>,
     /// The first fault of a thread, with its cycle.
     pub fault: Option<(Cycle, Box<Fault>)>,
-    /// Firmware's CTAs.
+    /// Firmware's CTAs, and those of kernels that run together.
     pub dispatched: Dispatched,
+    pub(crate) notes: NotesOfKernels,
+    /// The number of the kernel of which a thread was the first to fault.
+    pub faulty: u16,
     /// Lanes that ended in this window, on a chip with lock queues to remove them from.
     pub lanes_ended: Option<Vec<(WarpSlot, LaneMask)>>,
 
@@ -243,6 +249,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             changed: false,
             effects: Some(Box::default()),
             fault: None,
+            notes: NotesOfKernels::default(),
+            faulty: 0,
             dispatched: Dispatched::default(),
             lanes_ended: None,
             probe,
@@ -267,14 +275,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         (parts, unwritten, probe)
     }
 
-    /// The kernel's parameters are in the constant cache.
-    pub(crate) fn prefetch_parameters(&mut self, bytes: usize) {
-        self.memory.prefetch_parameters(bytes as u64);
-    }
-
-    /// The kernel's code is in the instruction cache.
-    pub(crate) fn warm_up(&mut self, instructions: usize) {
-        self.fetch.warm_up(instructions);
+    /// The kernel's code is in the instruction cache, and its parameters in the constant cache, if the chip has them
+    /// there when a kernel begins.
+    pub(crate) fn warm_up(&mut self, context: &Context<'_>, kernel: u16) {
+        let Launch { chip, params, .. } = context.launch;
+        if chip.fetch.warm {
+            self.fetch.warm_up(context.code_start, context.code.len());
+        }
+        if chip.constant.prefetch {
+            self.memory.prefetch_parameters(kernel, params.len() as u64);
+        }
     }
 
     pub(crate) fn id(&self) -> u32 {

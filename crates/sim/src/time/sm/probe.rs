@@ -8,6 +8,7 @@ use crate::kit::ids::{TransferId, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sched::Issue;
 use crate::time::sm::front_end::decode::Decoded;
+use crate::time::sm::stats::SmStats;
 
 /// What a warp does in a cycle. Every cycle of every resident warp is exactly one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -197,6 +198,14 @@ pub(crate) trait Probe: Send {
     /// A warp takes a slot: its CTA has started, or it has come back.
     fn warp_entered(&mut self, _now: Cycle, _slot: WarpSlot, _warp: WarpEvent) {}
 
+    /// A CTA of a kernel is about to start in these slots. Told only where kernels run together.
+    fn cta_of_kernel(&mut self, _kernel: u16, _slots: &[Option<WarpSlot>]) {}
+
+    /// The counts of a kernel, if it keeps them apart.
+    fn of_kernel(&self, _kernel: u16) -> Option<&SmStats> {
+        None
+    }
+
     /// A warp leaves its slot, to come back later.
     fn warp_left(&mut self, _now: Cycle, _slot: WarpSlot) {}
 
@@ -282,6 +291,15 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
     fn warp_entered(&mut self, now: Cycle, slot: WarpSlot, warp: WarpEvent) {
         self.0.warp_entered(now, slot, warp);
         self.1.warp_entered(now, slot, warp);
+    }
+
+    fn cta_of_kernel(&mut self, kernel: u16, slots: &[Option<WarpSlot>]) {
+        self.0.cta_of_kernel(kernel, slots);
+        self.1.cta_of_kernel(kernel, slots);
+    }
+
+    fn of_kernel(&self, kernel: u16) -> Option<&SmStats> {
+        self.0.of_kernel(kernel).or_else(|| self.1.of_kernel(kernel))
     }
 
     fn warp_left(&mut self, now: Cycle, slot: WarpSlot) {

@@ -117,7 +117,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.fetch.forget(*slot);
         }
         self.locks.forget(number);
-        self.ended_ctas.push(number);
+        self.ended_ctas.push((number, there.kernel));
         self.dispatched.cta_ended(there, end);
         self.vacant += 1;
         self.last_end = end;

@@ -74,11 +74,12 @@ impl Fetch {
     }
 
     /// The first instructions of a kernel are in the cache, as many as fit.
-    pub(crate) fn warm_up(&mut self, instructions: usize) {
+    pub(crate) fn warm_up(&mut self, code_start: u32, instructions: usize) {
         let bytes = instructions as u64 * self.instruction_bytes.get();
         let lines = self.line_bytes.quotient_up(bytes);
         let room = u64::from(self.spec.cache.sets) * u64::from(self.spec.cache.ways);
-        let first = self.line_bytes.quotient(CODE_BASE);
+        let start = u64::from(code_start) * self.instruction_bytes.get();
+        let first = self.line_bytes.quotient(CODE_BASE + start);
         for number in (first..first + lines.min(room)).map(LineNumber) {
             if let Some(way) = self.tags.victim(number) {
                 self.tags.replace(way, number);

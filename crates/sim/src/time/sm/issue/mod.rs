@@ -88,8 +88,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         slot: WarpSlot,
         now: Cycle,
     ) -> Result<Issue, Box<Fault>> {
-        let context = context.of(self.slots[slot.index()].occupant.kernel);
+        let number = self.slots[slot.index()].occupant.kernel;
+        let context = context.of(number);
         execution.launch = context.launch;
+        self.notes.of(number, &mut execution.effects.notes);
         let kernel = context.launch.kernel;
         debug_assert_eq!(self.assess(context, slot, now).0, State::Ready);
         self.account_issue(slot, now);
@@ -103,7 +105,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let branch = outcome(inst, path, mask);
         let mut issue = Issue { slot, pc: path.pc, lanes: path.mask, branch, is_sib: false };
         if let Some(unit) = &mut self.spin_unit {
-            let (warp, what) = ((warp, &activation), (inst, &issue));
+            // Kernels that run together differ in where their code lies.
+            let placed = issue.moved_by(context.code_start);
+            let (warp, what) = ((warp, &activation), (inst, &placed));
             issue.is_sib = unit.issues(&kernel.imms, warp, what, (path, mask), now);
         }
         self.probe.issued(now, &issue, decoded);
@@ -380,7 +384,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let polls = decoded.spin == Some(SpinRole::Poll);
         transfer.pending.restart(slot, skips_l1(&inst.op), polls);
         let who = WarpName { cta: cta.number, warp: w as u32 };
-        (transfer.who, transfer.engine) = (who, None);
+        // Parameters of firmware's tasks are in the constant cache, whatever the kernel.
+        let kernel_of_constants = if self.dispatched.together { entry.occupant.kernel } else { 0 };
+        (transfer.who, transfer.kernel, transfer.engine) = (who, kernel_of_constants, None);
         let access = &mut transfer.access;
         access.restart(path.pc, activation, mask);
         let watched = self.watch.as_ref().is_some_and(Watch::proves)

@@ -173,6 +173,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 }
                 Err(fault) => {
                     self.fault = Some((now, fault));
+                    self.faulty = self.kernel_of(slot);
                     return false;
                 }
             }

@@ -48,6 +48,11 @@ const LOCAL_BASE: u64 = 1 << 49;
 /// Where constants and parameters lie, as the L2 sees them.
 pub(crate) const CONSTANT_BASE: u64 = 1 << 50;
 
+/// Where the constants and parameters of a kernel lie, of several that run together.
+pub(crate) fn constant_base(kernel: u16) -> u64 {
+    CONSTANT_BASE + (u64::from(kernel) << 24)
+}
+
 /// What the unit did in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -406,9 +411,9 @@ impl<const N: usize> MemoryUnit<N> {
         u64::from(self.shared.latency_cycles + turns - 1)
     }
 
-    pub(crate) fn prefetch_parameters(&mut self, bytes: u64) {
+    pub(crate) fn prefetch_parameters(&mut self, kernel: u16, bytes: u64) {
         for start in (0..bytes).step_by(self.line_bytes as usize) {
-            let number = LineAddress(CONSTANT_BASE + start).number(self.line_bytes);
+            let number = LineAddress(constant_base(kernel) + start).number(self.line_bytes);
             if let Some(way) = self.constant.victim(number) {
                 self.constant.replace(way, number);
             }
@@ -418,7 +423,7 @@ impl<const N: usize> MemoryUnit<N> {
     fn send_constant(&mut self, now: Cycle, id: TransferId) -> Result<(), Refusal> {
         let transfer = &self.transfers[id];
         let (block, lanes) = transfer.access.addresses.block(transfer.pending.unsent.constant, 4);
-        let line = LineAddress::of(CONSTANT_BASE + block, self.line_bytes);
+        let line = LineAddress::of(constant_base(transfer.kernel) + block, self.line_bytes);
         let number = line.number(self.line_bytes);
         if let Some(way) = self.constant.find(number) {
             self.constant.touch(way);

@@ -17,6 +17,8 @@ pub(crate) struct Transfer<const N: usize> {
     pub pending: Pending,
     pub access: WarpAccess<N>,
     pub who: WarpName,
+    /// The number of its kernel, where kernels run together: each has constants of its own.
+    pub kernel: u16,
     /// Its number among the accesses of its SM, where fences wait for all of them.
     pub number: u64,
     /// Of a copy: its group.
@@ -91,6 +93,7 @@ impl<const N: usize> Transfer<N> {
             },
             access: WarpAccess::default(),
             who: WarpName { cta: 0, warp: 0 },
+            kernel: 0,
             number: 0,
             group: 0,
             engine: None,

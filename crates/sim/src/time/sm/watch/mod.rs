@@ -40,7 +40,7 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
 use crate::time::sm::load_store::transfer::skips_l1;
 use crate::time::sm::probe::{Probe, State};
-use crate::time::sm::{Resident, Sm};
+use crate::time::sm::{Context, Resident, Sm};
 
 /// The iterations of one warp.
 #[derive(Clone, Debug)]
@@ -434,11 +434,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// Whether the warps keep reading what they read since the search began.
-    pub(crate) fn reads_the_same(&self, kernel: &Kernel, memory: &Memory) -> bool {
+    pub(crate) fn reads_the_same(&self, context: &Context<'_>, memory: &Memory) -> bool {
         let Some(watch) = &self.watch else { return self.is_empty() };
         let l1 = &self.memory.l1;
         let kept = watch.l1_agrees && !l1.is_stale(memory) || watch.l1_changes == l1.changes();
         kept && self.residents().all(|resident| {
+            let kernel = context.of(resident.kernel).launch.kernel;
             let slots = resident.slots.iter().flatten().filter(|slot| watch.repeats(**slot));
             slots
                 .flat_map(|slot| watch.polls(*slot))
