@@ -74,6 +74,6 @@ impl Gpu {
         let (policies, observers) = (&self.policies, &self.observers);
         let aggregator = Some(handle);
         let run = TimedRun { context, timing, profiled: None, policies, observers, aggregator };
-        run.start(Dispatch::Firmware(unit), &mut self.memory, &mut self.side)
+        run.start(Dispatch::Firmware(Box::new(unit)), &mut self.memory, &mut self.side)
     }
 }
