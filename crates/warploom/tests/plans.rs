@@ -287,7 +287,10 @@ fn later_kernels_see_what_earlier_ones_wrote() {
     }
 }
 
-fn everything(threads: usize, bows: bool) -> (Vec<Option<(u64, u64)>>, Vec<Report>, Vec<u32>) {
+/// Times, reports and memory after a plan.
+type Everything = (Vec<Option<(u64, u64)>>, Vec<Report>, Vec<u32>);
+
+fn everything(threads: usize, bows: bool) -> Everything {
     let mut timing = Timing { threads, ..Timing::default() };
     if bows {
         timing.bows = warploom::Bows::on();

@@ -66,6 +66,6 @@ impl Gpu {
         let unit = Unit::new(&chip, &launches, firmware, self.side.now());
         let (policies, observers) = (&self.policies, &self.observers);
         let run = TimedRun { context, timing, profiled: None, policies, observers };
-        run.start(Dispatch::Firmware(unit), &mut self.memory, &mut self.side)
+        run.start(Dispatch::Firmware(Box::new(unit)), &mut self.memory, &mut self.side)
     }
 }

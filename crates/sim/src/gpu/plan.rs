@@ -3,9 +3,8 @@
 use super::*;
 use crate::chip::timing::Coherence;
 use crate::exec::stop::Stop;
-use crate::explain::hang::Hang;
 use crate::explain::lock_warnings::lock_warnings;
-use crate::gpu::run::outcome;
+use crate::gpu::run::{HangOf, outcome};
 use crate::kit::cycle::Cycle;
 use crate::time::machine::Finished;
 use crate::time::machine::firmware::contexts;
@@ -190,7 +189,7 @@ impl Gpu {
 /// What became of each kernel.
 fn results(
     finished: &mut Finished<ByKernel>,
-    hang: Option<(u16, Hang)>,
+    hang: Option<HangOf>,
     launches: &[Launch<'_>],
 ) -> Vec<Result<Stats, LaunchError>> {
     let guilty = match &finished.end {

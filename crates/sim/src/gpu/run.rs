@@ -48,7 +48,10 @@ pub(super) fn run_functional<const N: usize>(
     outcome(finished.end, hang, stats)
 }
 
-/// A launch, or a firmware run, on the timed machine.
+/// The number of a kernel that hangs, and why it does.
+pub(super) type HangOf = (u16, Hang);
+
+/// A launch, a firmware run or a plan on the timed machine.
 pub(super) struct TimedRun<'a> {
     pub(super) context: Context<'a>,
     pub(super) timing: &'a Timing,
@@ -112,7 +115,7 @@ impl TimedRun<'_> {
         memory: &mut Memory,
         side: &mut MemorySide,
         make_probe: impl Fn(u32, Cycle) -> P,
-    ) -> Result<(Finished<P>, Option<(u16, Hang)>), Unlaunchable> {
+    ) -> Result<(Finished<P>, Option<HangOf>), Unlaunchable> {
         let launch = self.context.launch;
         let policy = self.timing.policy.as_deref().unwrap_or(&launch.chip.issue.policy);
         let Some(make) = self.policies.find(policy) else {

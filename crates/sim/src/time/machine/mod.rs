@@ -185,7 +185,7 @@ pub(crate) enum Dispatch<'a> {
     /// The grid of the context's kernel.
     Grid,
     /// Firmware that starts CTAs of the context's kernels.
-    Firmware(Unit<'a>),
+    Firmware(Box<Unit<'a>>),
     /// A plan, of which the context's kernels are pieces.
     Plan(Plan),
 }
@@ -206,7 +206,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
     let start = side.now;
     let (aggregator, plan) = match dispatch {
         Dispatch::Grid => (None, None),
-        Dispatch::Firmware(unit) => (Some(unit), None),
+        Dispatch::Firmware(unit) => (Some(*unit), None),
         Dispatch::Plan(plan) => (None, Some(Box::new(plan))),
     };
     let several = (aggregator.is_some(), plan.is_some());
