@@ -44,8 +44,8 @@ pub(crate) struct FunctionAttributes {
 
 impl Process {
     /// Launches a kernel. If the program has streams of its own, it runs when the host waits, or sees what it does, so
-    /// that kernels of other streams are there, too; or else at once. A kernel that fails does so as in CUDA: the launch
-    /// itself succeeds, and later calls give the error.
+    /// that kernels of other streams are there, too; or else at once. A kernel that fails does so as in CUDA: the
+    /// launch itself succeeds, and later calls give the error.
     pub(crate) fn launch(&mut self, host: u64, request: &Request, arguments: &[Vec<u8>]) -> Result {
         self.check()?;
         let kernel = self.kernel(host)?;
