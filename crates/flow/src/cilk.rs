@@ -82,9 +82,9 @@ impl Cilk {
     }
 
     /// Adds a function up to its first sync whose tasks are all in one channel, as in the paper's Figures 10 and 11. An
-    /// element also says on which level it is, for its continuation. Its tasks count as deeper than all parts so far, so
-    /// add the continuations first. The channel must hold all tasks that exist at once: only a channel for each level,
-    /// which [`task`](Cilk::task) makes, bounds memory.
+    /// element also says on which level it is, for its continuation. Its tasks count as deeper than all parts so far,
+    /// so add the continuations first. The channel must hold all tasks that exist at once: only a channel for each
+    /// level, which [`task`](Cilk::task) makes, bounds memory.
     pub fn main_channel<T: Pod>(&mut self, kernel: &str) -> Part {
         let recursion = self.recursion(1);
         Part { in_main_channel: true, ..self.task::<T>(recursion, kernel) }

@@ -310,7 +310,8 @@ impl Flow {
     }
 
     /// Whether more elements may arrive in a channel before its ready ones are processed: the host will put some, or a
-    /// kernel that writes it is running or will run. Continuations after a sync will not run while anything deeper is left.
+    /// kernel that writes it is running or will run. Continuations after a sync will not run while anything deeper is
+    /// left.
     pub fn may_grow(&self, at: usize) -> bool {
         let adds = |from: usize| {
             self.charge_scan(1);
