@@ -37,9 +37,9 @@ pub(super) extern "C" fn cudaGetErrorString(code: i32) -> *const c_char {
     error::text(code).as_ptr().cast()
 }
 
-/// As CUDA numbers versions: 12000 for 12.0.
+/// As CUDA numbers versions: 12040 for 12.4.
 pub(super) fn version() -> i32 {
-    process().cuda_version as i32 * 1000
+    process().version_number() as i32
 }
 
 #[unsafe(no_mangle)]

@@ -140,6 +140,15 @@ impl Process {
         }
     }
 
+    /// The program's version of CUDA as CUDA numbers them: 12040 for 12.4. The number behind the point is that of the
+    /// nvcc that wrote the program's PTX, as far as that can be seen.
+    pub(crate) fn version_number(&self) -> u32 {
+        let texts = self.images.iter().flat_map(|image| &image.binaries).flat_map(|binary| &binary.ptx);
+        let versions = texts.filter_map(|ptx| cuda_of_ptx(&ptx.text));
+        let minor = versions.filter(|(major, _)| *major == self.cuda_version).map(|(_, minor)| minor).max();
+        1000 * self.cuda_version + 10 * minor.unwrap_or(0)
+    }
+
     /// Adds fat binaries, to be linked if there are several, and returns their number.
     pub(crate) fn add_image(&mut self, binaries: Vec<FatBinary>) -> usize {
         self.images.push(Image { binaries, loaded: None, managed: Vec::new() });
@@ -354,6 +363,21 @@ impl Process {
     }
 }
 
+/// The CUDA whose nvcc writes this version of PTX: 12 and 4 for 8.4. Of two that do, the first.
+fn cuda_of_ptx(text: &str) -> Option<(u32, u32)> {
+    let number = text.split_once(".version")?.1.split_whitespace().next()?;
+    let (major, minor) = number.split_once('.')?;
+    let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
+    match (major, minor) {
+        (7, 0..=8) => Some((11, minor)),
+        // 12.6 writes 8.5, as 12.5 does.
+        (8, 0..=5) => Some((12, minor)),
+        (8, 6..=8) => Some((12, minor + 1)),
+        (9, 0..) => Some((13, minor)),
+        _ => None,
+    }
+}
+
 /// Loads the PTX of an image.
 fn load(image: &Image, open: &mut Open, heap_bytes: u64) -> std::result::Result<Module, (CudaError, String)> {
     let chip = open.gpu.name().to_string();
@@ -423,6 +447,14 @@ mod tests {
         let arch = |capability| best(&images, capability).map(|ptx| ptx.arch);
         assert_eq!((arch(90), arch(86), arch(61)), (Some(90), Some(80), Some(75)));
         assert_eq!(best(&[], 90), None);
+    }
+
+    #[test]
+    fn versions_of_cuda() {
+        let of = |version: &str| cuda_of_ptx(&format!("// by nvcc\n.version {version}\n.target sm_75\n"));
+        assert_eq!([of("7.8"), of("8.4")], [Some((11, 8)), Some((12, 4))]);
+        assert_eq!([of("8.7"), of("9.0")], [Some((12, 8)), Some((13, 0))]);
+        assert_eq!([of("6.4"), of("x"), cuda_of_ptx("")], [None; 3]);
     }
 
     #[test]
