@@ -96,6 +96,11 @@ pub enum FaultKind {
          bytes"
     )]
     BeyondSurface { x: i64, y: i64, z: i64, row: i64, width: u32, height: u32, depth: u32 },
+    /// Lanes of one formatted access whose surfaces have other formats: not modelled.
+    #[error(
+        "lanes of this instruction name surfaces of different formats: let each format have one of its own"
+    )]
+    SurfaceFormats,
     #[error("byte {x} of a surface's row is not a multiple of {bytes}, the bytes accessed")]
     SurfaceMisaligned { x: i64, bytes: u32 },
     #[error("the kernel executed `trap`")]

@@ -117,7 +117,7 @@ pub enum Beyond {
     Zero,
 }
 
-/// `suld.b`, `sust.b` and `sured.b` without their operands. The first axis counts bytes.
+/// `suld`, `sust` and `sured` without their operands. The first axis counts bytes, unless the access is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SurfaceAccess {
     pub geometry: Geometry,
@@ -126,6 +126,9 @@ pub struct SurfaceAccess {
     /// Number of elements: 1, 2 or 4.
     pub count: u8,
     pub beyond: Beyond,
+    /// `.p`: of a store, the first axis counts texels, and elements become channels of their format. Of a reduction,
+    /// the first axis counts elements, which are signed if the texels' channels are.
+    pub formatted: bool,
 }
 
 /// What lies beyond the edges of a texture.

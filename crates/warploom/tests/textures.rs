@@ -290,6 +290,46 @@ fn surfaces_are_loaded_stored_and_added_to() {
     }
 }
 
+/// The bytes are those that the H200 left.
+#[test]
+fn formatted_accesses_know_the_texels() {
+    let store = "sust.p.1d.v4.b32.zero [%h, {%r0}], {%r1, %r2, %r3, %r1};\n\
+        sust.p.1d.b32.clamp [%s, {%r0}], %r3;";
+    let reduce = "sured.p.min.1d.b32.zero [%h, {%r0}], %r1;\nsured.p.max.1d.b64.zero [%s, {%r0}], 5;";
+    for chip in ["gtx480", "h200", "apu"] {
+        for mut gpu in devices(chip) {
+            let mut surface = |channels, bits, kind, width, bytes: &[u8]| {
+                let format = Format { channels, bits, kind };
+                let address = gpu.allocate(bytes.len() as u64, "surface").unwrap();
+                gpu.write_bytes(address, bytes).unwrap();
+                let layout = Layout::Rows(u64::from(width * format.bytes()));
+                let image = Image { address, format, extent: [width, 0, 0], layers: 0, cube: false, layout };
+                (gpu.create_texture(Object::Surface(image)).unwrap(), address)
+            };
+            let (bytes, bytes_at) = surface(4, 8, ChannelKind::Signed, 2, &[9; 8]);
+            let (halves, halves_at) = surface(2, 16, ChannelKind::Float, 2, &[9; 8]);
+            let (signed, signed_at) = surface(1, 32, ChannelKind::Signed, 2, &[0xff; 8]);
+            let (floats, floats_at) = surface(2, 32, ChannelKind::Float, 1, &[1, 0, 0, 0, 0, 0, 0, 0]);
+            let minus = |value: i32| -value as u32;
+            let at = [[0, 200, minus(300), 0x3f80_1fff], [7, 1, 2, 0x4780_0000]];
+            run(&mut gpu, &kernel("", store), &at, [bytes, halves]).unwrap();
+            // The second thread is beyond both: one store is dropped, the other goes to the last texel.
+            let half = [0x00, 0x3c, 0, 0, 0xff, 0x7b, 0, 0];
+            assert_eq!(gpu.read_bytes(bytes_at, 8).unwrap(), [0x7f, 0x80, 0x7f, 0x7f, 9, 9, 9, 9]);
+            assert_eq!(gpu.read_bytes(halves_at, 8).unwrap(), half);
+            let at = [[1, minus(5), 0, 0], [0, 3, 0, 0]];
+            run(&mut gpu, &kernel("", reduce), &at, [signed, floats]).unwrap();
+            assert_eq!(gpu.read_bytes(signed_at, 8).unwrap(), [255, 255, 255, 255, 251, 255, 255, 255]);
+            assert_eq!(gpu.read_bytes(floats_at, 8).unwrap(), [5, 0, 0, 0, 0, 0, 0, 0]);
+            let mixed =
+                "setp.eq.u32 %p, %r8, 0; selp.b64 %h, %h, %s, %p;\nsust.p.1d.b32.zero [%h, {%r0}], %r1;";
+            let error =
+                run(&mut gpu, &kernel("", mixed), &[[0; 4]; 2], [signed, floats]).unwrap_err().to_string();
+            assert!(error.contains("name surfaces of different formats"), "{error}");
+        }
+    }
+}
+
 #[test]
 fn what_is_wrong_with_a_fetch_is_said_with_its_thread_and_line() {
     let fetch = format!("tex.2d.v4.f32.f32 {TEX}, [%h, {{%r0, %r1}}];");
@@ -352,10 +392,9 @@ fn what_ptx_forbids_is_refused() {
         ),
         ("tex.2d.v4.f32.f32 {%o0, %o1, %o2, %o3}, [%r0, {%r0, %r1}];", "is 32 bits wide"),
         ("suld.b.2d.v4.b64 {%d5, %d6, %d7, %d8}, [%h, {%r0, %r1}];", "moves more than 16 bytes"),
-        (
-            "sust.p.2d.v4.b32.trap [%h, {%r0, %r1}], {%o0, %o1, %o2, %o3};",
-            "formatted accesses are not modelled",
-        ),
+        ("sust.p.2d.b16.trap [%h, {%r0, %r1}], %o0;", "`.b16` is not a type of `sust`"),
+        ("suld.p.2d.b32.trap %o0, [%h, {%r0, %r1}];", "`suld.p.2d.b32.trap` needs `.b`"),
+        ("sured.p.add.2d.u32.trap [%h, {%r0, %r1}], %o0;", "`.u32` is not a type of `sured`"),
         ("tex.2dms.v4.f32.s32 {%o0, %o1, %o2, %o3}, [%h, {%r0, %r1, %r2, %r3}];", "multisample textures"),
     ] {
         let error = gpu.load_ptx(&kernel(plain, body)).unwrap_err().to_string();

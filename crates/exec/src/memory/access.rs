@@ -213,11 +213,23 @@ impl<const N: usize> WarpAccess<N> {
         inst: &Inst,
         access: Access,
     ) -> Result<(), Bad> {
+        let rows = self.rows.data_mut(access.bytes());
+        read_data(reach.kernel, warp, &self.activation, (inst, access), rows);
+        self.store_rows(reach, warp, access.space)
+    }
+
+    /// A store whose addresses, bytes and values are known.
+    #[inline(always)]
+    pub(super) fn store_rows(
+        &mut self,
+        reach: &mut Reach<'_>,
+        warp: &mut Warp<N>,
+        space: Space,
+    ) -> Result<(), Bad> {
         self.kind = MemoryOp::Store;
-        let WarpAccess { activation, addresses, mask, lanes, remote, rows, .. } = self;
-        let bytes = access.bytes();
-        read_data(reach.kernel, warp, activation, (inst, access), rows.data_mut(bytes));
-        let touch = Touch { space: access.space, bytes, kind: AccessKind::Store };
+        let WarpAccess { activation, addresses, mask, lanes, remote, rows, bytes, .. } = self;
+        let bytes = *bytes;
+        let touch = Touch { space, bytes, kind: AccessKind::Store };
         reach.each_space(warp, activation, touch, addresses, *mask, |reach, warp, piece| {
             lanes.add(piece.space, piece.mask);
             note_remote(remote, piece);

@@ -5,13 +5,14 @@
 //! What a texture holds must not change while a kernel runs (CUDA leaves open what a fetch then returns), so the
 //! values are those that memory holds when the fetch begins.
 
-use warploom_isa::{Access, AtomOp, Beyond, Dst, Fetch, Inst, Kernel, Op, Operand, Space, SurfaceAccess};
+use warploom_isa::{Access, AtomOp, Beyond, Dst, Fetch, Inst, Kernel, Op, Operand, Space, SurfaceAccess, Ty};
 
 use crate::fault::{AccessKind, FaultKind};
 use crate::kit::lane_mask::LaneMask;
 use crate::memory::access::{MemoryOp, WarpAccess};
 use crate::memory::address::Addresses;
 use crate::memory::reach::{Bad, Reach};
+use crate::texture::format::{ChannelKind, Format};
 use crate::texture::image::Image;
 use crate::texture::sample::{MAX_TEXELS, footprint, value};
 use crate::warp::Warp;
@@ -173,8 +174,9 @@ impl<const N: usize> WarpAccess<N> {
         let registers = warp.registers(&self.activation);
         let handles = registers.read64(inst.src[0], &kernel.imms);
         let (coordinates, _) = read_vector::<N, 4>(kernel, &registers, inst.src[1]);
-        let plain = surface_words(access);
-        let bytes = plain.bytes();
+        let mut plain = surface_words(access);
+        let mut bytes = plain.bytes();
+        let mut format: Option<Format> = None;
         let (mut addresses, mut inside) = ([0; N], LaneMask::NONE);
         for lane in self.mask.lanes() {
             let bad = |kind| Bad { lane, kind };
@@ -184,8 +186,17 @@ impl<const N: usize> WarpAccess<N> {
                 let (asked, is) = (access.geometry.name(), image.geometry().name());
                 return Err(bad(FaultKind::Geometry { what: "surface", asked, is }));
             }
+            if access.formatted {
+                if *format.get_or_insert(image.format) != image.format {
+                    return Err(bad(FaultKind::SurfaceFormats));
+                }
+                match atomic {
+                    None => bytes = image.format.bytes(),
+                    Some(_) => plain.ty = element_type(access.ty, image.format.kind),
+                }
+            }
             let at: [u32; 4] = std::array::from_fn(|number| coordinates[number][lane]);
-            if let Some(address) = place(image, access, at).map_err(bad)? {
+            if let Some(address) = place(image, access, bytes, at).map_err(bad)? {
                 reach
                     .memory
                     .read(address, bytes as usize)
@@ -199,13 +210,43 @@ impl<const N: usize> WarpAccess<N> {
         // Lanes beyond the edges load zeros.
         self.rows.data_mut(bytes).iter_mut().for_each(|row| *row = [0; N]);
         self.bytes = bytes;
-        let done = match (inst.op, atomic) {
-            (Op::SurfaceLd(_), _) => self.load_from(reach, warp, plain),
-            (_, None) => self.store_to(reach, warp, inst, plain),
-            (_, Some(op)) => self.update_at(reach, warp, inst, op, plain),
+        let done = match (inst.op, atomic, format) {
+            (Op::SurfaceLd(_), ..) => self.load_from(reach, warp, plain),
+            (_, None, Some(format)) => self.store_texels(reach, warp, inst, format),
+            (_, None, None) => self.store_to(reach, warp, inst, plain),
+            (_, Some(op), _) => self.update_at(reach, warp, inst, op, plain),
         };
         self.mask = whole;
         done
+    }
+
+    /// A formatted store whose addresses are known.
+    fn store_texels(
+        &mut self,
+        reach: &mut Reach<'_>,
+        warp: &mut Warp<N>,
+        inst: &Inst,
+        format: Format,
+    ) -> Result<(), Bad> {
+        let (values, _) = read_vector::<N, 4>(reach.kernel, &warp.registers(&self.activation), inst.src[2]);
+        for lane in self.mask.lanes() {
+            // Channels that the instruction does not name become 0.
+            let texel = format.texel(std::array::from_fn(|channel| values[channel][lane]));
+            for (row, word) in self.rows.data_mut(self.bytes).iter_mut().zip(texel) {
+                row[lane] = word;
+            }
+        }
+        self.store_rows(reach, warp, Space::Global)
+    }
+}
+
+/// The type of a formatted reduction's elements.
+fn element_type(bits: Ty, kind: ChannelKind) -> Ty {
+    match (bits.is_wide(), kind) {
+        (false, ChannelKind::Signed) => Ty::S32,
+        (false, _) => Ty::U32,
+        (true, ChannelKind::Signed) => Ty::S64,
+        (true, _) => Ty::U64,
     }
 }
 
@@ -214,11 +255,11 @@ pub(super) fn surface_words(access: SurfaceAccess) -> Access {
     Access { count: access.count, ..Access::plain(Space::Global, access.ty) }
 }
 
-/// Where an access of a surface goes; `None` if it goes nowhere.
-fn place(image: &Image, access: SurfaceAccess, at: [u32; 4]) -> Result<Option<u64>, FaultKind> {
+/// Where an access of so many bytes of a surface goes; `None` if it goes nowhere.
+fn place(image: &Image, access: SurfaceAccess, bytes: u32, at: [u32; 4]) -> Result<Option<u64>, FaultKind> {
     let layered = access.geometry.is_layered();
     let first = usize::from(layered);
-    let bytes = i64::from(surface_words(access).bytes());
+    let bytes = i64::from(bytes);
     let row = i64::from(image.extent[0]) * i64::from(image.format.bytes());
     let slices = if layered { image.layers } else { image.extent[2] };
     let axes = access.geometry.axes();
@@ -233,7 +274,8 @@ fn place(image: &Image, access: SurfaceAccess, at: [u32; 4]) -> Result<Option<u6
     };
     // The last place at which an element fits, in each direction.
     let most = [row - bytes, i64::from(image.extent[1].max(1)) - 1, i64::from(slices.max(1)) - 1];
-    let wanted = [signed(first), y, slice];
+    let x = signed(first) * if access.formatted { bytes } else { 1 };
+    let wanted = [x, y, slice];
     if wanted[0] % bytes != 0 {
         return Err(FaultKind::SurfaceMisaligned { x: wanted[0], bytes: bytes as u32 });
     }

@@ -88,6 +88,27 @@ impl Format {
         }
     }
 
+    /// A texel of these channels, in words: integers saturate; halves are rounded toward zero, and only infinities
+    /// become infinite. So the H200 has it.
+    pub fn texel(self, channels: [u32; 4]) -> [u32; 4] {
+        let mut words = [0; 4];
+        let bits = u32::from(self.bits);
+        for (at, &value) in channels.iter().enumerate().take(self.channels.into()) {
+            let channel = match self.kind {
+                _ if bits == 32 => value,
+                ChannelKind::Float => u32::from(truncated_half(value)),
+                ChannelKind::Unsigned => value.min((1 << bits) - 1),
+                ChannelKind::Signed => {
+                    let most = (1 << (bits - 1)) - 1;
+                    (value as i32).clamp(-most - 1, most) as u32 & ((1 << bits) - 1)
+                }
+            };
+            let start = at as u32 * bits;
+            words[(start / 32) as usize] |= channel << (start % 32);
+        }
+        words
+    }
+
     /// A number as a channel of this format holds it.
     fn stored(self, number: f32) -> f64 {
         let number = f64::from(number);
@@ -200,4 +221,64 @@ fn to_half(value: f64) -> f32 {
     let larger = f16::from_bits(nearest.to_bits() + 1);
     let tie = (nearest.to_f64() + larger.to_f64()) / 2.0 == value;
     if tie { larger.to_f32() } else { nearest.to_f32() }
+}
+
+/// The bits of a half from those of a single: toward zero; NaNs keep their upper bits.
+fn truncated_half(single: u32) -> u16 {
+    let sign = (single >> 16 & 0x8000) as u16;
+    let (exponent, fraction) = (single >> 23 & 0xff, single & 0x7f_ffff);
+    let magnitude = match exponent {
+        0xff if fraction == 0 => 0x7c00,
+        0xff => 0x7c00 | (fraction >> 13).max(1),
+        143.. => 0x7bff,
+        113.. => (exponent - 112) << 10 | fraction >> 13,
+        // A subnormal half: the leading bit is not implied.
+        102.. => (0x80_0000 | fraction) >> (126 - exponent),
+        _ => 0,
+    };
+    sign | magnitude as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texel(channels: u8, bits: u8, kind: ChannelKind, values: [u32; 4]) -> [u32; 4] {
+        Format::new(channels, bits, kind).unwrap().texel(values)
+    }
+
+    #[test]
+    fn integers_saturate() {
+        let values = [0x7f, 0x80, 0xffff_ff7f, 0xffff_ff80];
+        assert_eq!(texel(4, 8, ChannelKind::Signed, values), [0x8080_7f7f, 0, 0, 0]);
+        assert_eq!(texel(4, 8, ChannelKind::Unsigned, values), [0xffff_807f, 0, 0, 0]);
+        assert_eq!(
+            texel(4, 16, ChannelKind::Signed, [1, 0xffff_7fff, 0x8000, !0]),
+            [0x8000_0001, 0xffff_7fff, 0, 0]
+        );
+        assert_eq!(texel(2, 32, ChannelKind::Unsigned, [5, 6, 7, 8]), [5, 6, 0, 0], "two channels");
+    }
+
+    /// Recorded on the H200.
+    #[test]
+    fn halves_are_truncated() {
+        let recorded = [
+            (0x3f80_1001, 0x3c00),
+            (0x3f80_3000, 0x3c01),
+            (0x477f_efff, 0x7bff),
+            (0x4780_0000, 0x7bff),
+            (0x7f80_0000, 0x7c00),
+            (0xff80_0000, 0xfc00),
+            (0x7f80_0001, 0x7c01),
+            (0xffc1_2345, 0xfe09),
+            (0x3380_0000, 0x0001),
+            (0x3300_0001, 0x0000),
+            (0x387f_e000, 0x03ff),
+            (0x3700_0080, 0x0080),
+            (0x9abc_def0, 0x8000),
+        ];
+        for (single, half) in recorded {
+            assert_eq!(truncated_half(single), half, "{single:#x}");
+        }
+    }
 }

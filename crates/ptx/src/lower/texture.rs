@@ -236,18 +236,17 @@ fn ask(
     Ok(())
 }
 
-/// What `suld`, `sust` and `sured` have in common; types are the instruction's own.
-fn surface(oc: &mut Opcode<'_>, types: &[Ty], vectors: bool) -> Result<SurfaceAccess> {
-    if oc.has("p") {
-        return Err(oc.not_modelled(format!("`{}`: formatted accesses are not modelled", oc.name())));
-    }
-    oc.need(&[("b", ())])?;
+/// What `suld`, `sust` and `sured` have in common. The types are those of raw accesses, and of formatted ones if the
+/// instruction has them.
+fn surface(oc: &mut Opcode<'_>, raw: &[Ty], formatted: &[Ty], vectors: bool) -> Result<SurfaceAccess> {
+    let forms = [("b", (raw, false)), ("p", (formatted, true))];
+    let (types, formatted) = oc.need(if formatted.is_empty() { &forms[..1] } else { &forms })?;
     let geometry = oc.need(&GEOMETRIES[..5])?;
     oc.pick(&[("ca", ()), ("cg", ()), ("cs", ()), ("cv", ()), ("wb", ()), ("wt", ())]);
     let count = if vectors { oc.pick(&[("v2", 2), ("v4", 4)]).unwrap_or(1) } else { 1 };
     let beyond = oc.pick(&[("trap", Beyond::Trap), ("clamp", Beyond::Clamp), ("zero", Beyond::Zero)]);
     let ty = oc.ty(types)?;
-    let access = SurfaceAccess { geometry, ty, count, beyond: beyond.unwrap_or(Beyond::Trap) };
+    let access = SurfaceAccess { geometry, ty, count, beyond: beyond.unwrap_or(Beyond::Trap), formatted };
     if ty.bytes() * u32::from(count) > 16 {
         return Err(oc.error(format!("`{}` moves more than 16 bytes", oc.name())));
     }
@@ -270,7 +269,7 @@ const RAW: &[Ty] = &[Ty::B8, Ty::B16, Ty::B32, Ty::B64];
 
 /// `suld.b.geom[.cop][.vec].dtype[.clamp] d, [a, b]`
 pub(super) fn suld(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
-    let access = surface(oc, RAW, true)?;
+    let access = surface(oc, RAW, &[], true)?;
     let [to, from] = oc.operands()?;
     let mut list = Vec::with_capacity(4);
     for part in elements(b, to, access.count)? {
@@ -297,9 +296,9 @@ pub(super) fn suld(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     Ok(())
 }
 
-/// `sust.b.geom[.cop][.vec].ctype[.clamp] [a, b], c`
+/// `sust.b.geom[.cop][.vec].ctype[.clamp] [a, b], c`, `sust.p.geom[.vec].b32[.clamp] [a, b], c`
 pub(super) fn sust(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
-    let access = surface(oc, RAW, true)?;
+    let access = surface(oc, RAW, &[Ty::B32], true)?;
     let [to, from] = oc.operands()?;
     let [handle, at] = surface_place(b, to, access.geometry)?;
     let mut list = Vec::with_capacity(4);
@@ -311,7 +310,7 @@ pub(super) fn sust(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     Ok(())
 }
 
-/// `sured.b.op.geom.ctype[.clamp] [a, b], c`
+/// `sured.b.op.geom.ctype[.clamp] [a, b], c`, `sured.p.op.geom.ctype[.clamp] [a, b], c`
 pub(super) fn sured(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let op = oc.pick(&[
         ("add", AtomOp::Add),
@@ -320,12 +319,12 @@ pub(super) fn sured(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         ("and", AtomOp::And),
         ("or", AtomOp::Or),
     ]);
-    let types: &[Ty] = match op {
-        Some(AtomOp::And | AtomOp::Or) => &[Ty::B32],
-        Some(AtomOp::Add) => &[Ty::U32, Ty::S32, Ty::U64],
-        _ => &[Ty::U32, Ty::S32, Ty::U64, Ty::S64],
+    let (raw, formatted): (&[Ty], &[Ty]) = match op {
+        Some(AtomOp::And | AtomOp::Or) => (&[Ty::B32], &[Ty::B32]),
+        Some(AtomOp::Add) => (&[Ty::U32, Ty::S32, Ty::U64], &[Ty::B32]),
+        _ => (&[Ty::U32, Ty::S32, Ty::U64, Ty::S64], &[Ty::B32, Ty::B64]),
     };
-    let access = surface(oc, types, false)?;
+    let access = surface(oc, raw, formatted, false)?;
     let op = op.ok_or_else(|| oc.error(format!("`{}` needs an operation such as `.add`", oc.name())))?;
     let [to, from] = oc.operands()?;
     let [handle, at] = surface_place(b, to, access.geometry)?;
