@@ -92,6 +92,10 @@ pub enum Unlaunchable {
     PlannedKernels(usize),
     #[error("piece {piece} of a plan is to follow piece {before}, which comes later")]
     PlannedOrder { piece: usize, before: usize },
+    #[error("a plan of {count} pieces cannot be carried out until piece {piece}")]
+    PlannedUntil { piece: usize, count: usize },
+    #[error("a plan pauses: let it run to its end before other launches")]
+    PlanPauses,
     /// A copy or fill of a plan that is not inside of one allocation.
     #[error("{bytes} bytes at {address:#x}, which a copy of the plan needs, are not inside one allocation")]
     PlannedCopy { address: u64, bytes: u64 },

@@ -39,8 +39,13 @@ use crate::report::Report;
 /// [`Device::run_plan`]: crate::Device::run_plan
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
+    /// How many pieces the plan has that pauses.
+    pub(crate) before: usize,
     pub(crate) pieces: Vec<Piece>,
     pub(crate) most_kernels: u32,
+    /// The plan pauses when these pieces have ended and others have not ([`PlanRun::is_over`]). Without any it runs to
+    /// its end.
+    pub until: Vec<usize>,
     /// The plan is ended as a hang when a kernel has been on the chip for so many cycles.
     pub max_cycles: Option<u64>,
     /// The plan ends soon after the flag becomes true.
@@ -66,6 +71,14 @@ impl Plan {
         Plan { most_kernels, ..Plan::default() }
     }
 
+    /// More pieces for a plan that pauses and has so many already. The next [`Device::run_plan`] adds them and goes on.
+    /// In between the host has memory as the kernels have left it.
+    ///
+    /// [`Device::run_plan`]: crate::Device::run_plan
+    pub fn more(before: usize) -> Plan {
+        Plan { before, ..Plan::default() }
+    }
+
     /// Adds a kernel that begins after other pieces, and no sooner than `not_before` cycles after the plan's begin.
     /// Returns its number. Of the launch, only the shape counts; cooperative launches cannot be pieces of a plan.
     pub fn kernel<'a>(
@@ -88,16 +101,18 @@ impl Plan {
 
     fn add(&mut self, after: &[usize], not_before: u64, work: Work) -> usize {
         self.pieces.push(Piece { after: after.to_vec(), not_before, work });
-        self.pieces.len() - 1
+        self.before + self.pieces.len() - 1
     }
 }
 
-/// What became of a plan.
+/// What became of a plan so far.
 #[derive(Debug)]
 pub struct PlanRun {
-    /// When each piece began and ended, in cycles since the plan began; `None` if it did not end.
+    /// When each piece began and ended, in cycles since the plan began; `None` if it has not ended.
     pub times: Vec<Option<(u64, u64)>>,
-    /// Of each kernel, in the order in which they were added. If one failed, those that had not ended give
+    /// The kernels that ended in this run, by the number of their piece. If one failed, those that had not ended give
     /// [`Error::Beside`](crate::Error::Beside).
-    pub kernels: Vec<Result<Report>>,
+    pub kernels: Vec<(usize, Result<Report>)>,
+    /// Whether the plan has ended. Otherwise it pauses.
+    pub is_over: bool,
 }

@@ -1,6 +1,7 @@
 //! The simulated chip as a [`Backend`].
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
@@ -65,6 +66,16 @@ pub(crate) struct Sim {
     /// Trace and samples of the last launch, until the host takes them.
     trace: Option<Trace>,
     samples: Vec<Sample>,
+    planned: Planned,
+}
+
+/// A plan that pauses.
+#[derive(Debug, Default)]
+struct Planned {
+    /// How many pieces it has.
+    pieces: usize,
+    /// The kernels that have not ended, by the number of their piece.
+    kernels: BTreeMap<usize, (Kernel, Shape, Occupancy)>,
 }
 
 impl Sim {
@@ -80,7 +91,15 @@ impl Sim {
             outside_loads: options.outside_loads,
         };
         let gpu = Gpu::new(chip, checks);
-        Sim { gpu, model, timing, workspace: None, trace: None, samples: Vec::new() }
+        Sim {
+            gpu,
+            model,
+            timing,
+            workspace: None,
+            trace: None,
+            samples: Vec::new(),
+            planned: Planned::default(),
+        }
     }
 
     /// The workspace of a cooperative launch, as it is before its first barrier. Refuses a grid whose CTAs are not all
@@ -280,35 +299,51 @@ impl Backend for Sim {
         let warploom_sim::Model::Timed(timing) = &self.model else {
             return Err(Error::Misuse("only the timed model runs kernels together".to_string()));
         };
-        let mut kernels = Vec::new();
+        let before = self.planned.pieces;
+        if plan.before != before {
+            return Err(Error::Misuse(match before {
+                0 => "no plan pauses to which there could be more".to_string(),
+                _ => format!("a plan of {before} pieces pauses: go on with `Plan::more({before})`"),
+            }));
+        }
+        let mut added = BTreeMap::new();
         let mut pieces = Vec::new();
-        for Piece { after, not_before, work } in plan.pieces {
+        for (at, Piece { after, not_before, work }) in plan.pieces.into_iter().enumerate() {
             let work = match work {
                 Work::Copy { cycles, moves } => warploom_sim::plan::Work::Copy { cycles, moves },
                 Work::Kernel { kernel, shape, params } => {
                     let loaded = sim_kernel(&kernel)?.clone();
                     let occupancy = self.gpu.occupancy(&loaded, shape).map_err(|e| unlaunchable(e, shape))?;
-                    kernels.push((kernel, shape, occupancy));
+                    added.insert(before + at, (kernel, shape, occupancy));
                     let planned = warploom_sim::plan::PlannedKernel { kernel: loaded, shape, params };
                     warploom_sim::plan::Work::Kernel(planned)
                 }
             };
             pieces.push(warploom_sim::plan::Piece { after, not_before, work });
         }
-        let Some(&(_, first, _)) = kernels.first() else {
+        let known = added.values().chain(self.planned.kernels.values()).next();
+        let Some(&(_, shape, _)) = known else {
             return Err(Error::Misuse("a plan needs a kernel".to_string()));
         };
+        let count = before + pieces.len();
         let limits = Limits { max_cycles: plan.max_cycles, interrupt: plan.interrupt, progress: None };
         (self.trace, self.samples) = (None, Vec::new());
         let start = Instant::now();
-        let run = self.gpu.run_plan(timing, pieces, plan.most_kernels, &limits);
-        let run = run.map_err(|e| unlaunchable(e, first))?;
-        let wall = start.elapsed() / kernels.len().max(1) as u32;
-        let results = run.kernels.into_iter().zip(kernels).map(|(result, (kernel, shape, occupancy))| {
+        let run = self.gpu.run_plan(timing, pieces, plan.most_kernels, &plan.until, &limits);
+        let run = run.map_err(|e| unlaunchable(e, shape))?;
+        let wall = start.elapsed() / run.kernels.len().max(1) as u32;
+        self.planned.kernels.append(&mut added);
+        let mut kernels = Vec::new();
+        for (piece, result) in run.kernels {
+            let Some((kernel, shape, occupancy)) = self.planned.kernels.remove(&piece) else { continue };
             let report = |stats| report(self.gpu.chip(), &kernel, shape, occupancy, stats, wall);
-            outcome(result, shape, report)
-        });
-        Ok(PlanRun { times: run.times, kernels: results.collect() })
+            kernels.push((piece, outcome(result, shape, report)));
+        }
+        match run.is_over {
+            true => self.planned = Planned::default(),
+            false => self.planned.pieces = count,
+        }
+        Ok(PlanRun { times: run.times, kernels, is_over: run.is_over })
     }
 
     fn add_policy(&mut self, policy: NamedPolicy) -> Result<()> {

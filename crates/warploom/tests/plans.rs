@@ -140,7 +140,7 @@ impl Host {
 }
 
 fn report(run: &PlanRun, at: usize) -> &Report {
-    run.kernels[at].as_ref().unwrap()
+    run.kernels[at].1.as_ref().unwrap()
 }
 
 fn one() -> Launch {
@@ -290,7 +290,8 @@ fn later_kernels_see_what_earlier_ones_wrote() {
 /// Times, reports and memory after a plan.
 type Everything = (Vec<Option<(u64, u64)>>, Vec<Report>, Vec<u32>);
 
-fn everything(threads: usize, bows: bool) -> Everything {
+/// With `pauses` the plan is carried out in three parts, and its last kernels are added to the second and the third.
+fn everything(threads: usize, bows: bool, pauses: bool) -> Everything {
     let mut timing = Timing { threads, ..Timing::default() };
     if bows {
         timing.bows = warploom::Bows::on();
@@ -302,9 +303,26 @@ fn everything(threads: usize, bows: bool) -> Everything {
     plan.kernel(&[], 0, &host.kernel("wait_for"), &one(), args![&flag, &out]).unwrap();
     let first = plan.kernel(&[], 100, &host.kernel("stream"), &launch, args![&words, 1024u32]).unwrap();
     plan.kernel(&[], 0, &host.kernel("compute"), &Launch::grid(40).block(256), args![&out]).unwrap();
-    plan.kernel(&[first], 0, &host.kernel("set_flag"), &one(), args![&flag, 3u32]).unwrap();
+    let mut kernels = Vec::new();
+    let mut pause = |host: &mut Host, plan: &mut Plan, piece, count| {
+        if pauses {
+            plan.until = vec![piece];
+            let run = host.run(std::mem::replace(plan, Plan::more(count)));
+            assert!(!run.is_over && run.times[piece].is_some(), "{:?}", run.times);
+            kernels.extend(run.kernels);
+        }
+    };
+    pause(&mut host, &mut plan, first, 3);
+    let second = plan.kernel(&[first], 0, &host.kernel("stream"), &launch, args![&words, 512u32]).unwrap();
+    pause(&mut host, &mut plan, second, 4);
+    let spin = &host.kernel("set_flag");
+    let last = plan.kernel(&[first, second], 0, spin, &one(), args![&flag, 3u32]).unwrap();
+    assert_eq!((first, second, last), (1, 3, 4));
     let run = host.run(plan);
-    let reports = run.kernels.into_iter().map(|report| {
+    assert!(run.is_over);
+    kernels.extend(run.kernels);
+    kernels.sort_by_key(|(piece, _)| *piece);
+    let reports = kernels.into_iter().map(|(_, report)| {
         let report = report.unwrap();
         Report { wall_s: 0.0, warp_insts_per_s: 0.0, ..report }
     });
@@ -314,8 +332,56 @@ fn everything(threads: usize, bows: bool) -> Everything {
 #[test]
 fn the_same_on_any_number_of_threads() {
     for bows in [false, true] {
-        assert_eq!(everything(1, bows), everything(3, bows));
+        assert_eq!(everything(1, bows, false), everything(3, bows, false));
     }
+}
+
+/// A plan that pauses is the same as one whose pieces were all known from the start.
+#[test]
+fn a_pause_changes_nothing() {
+    for (threads, bows) in [(1, false), (1, true), (3, false)] {
+        assert_eq!(everything(threads, bows, true), everything(1, bows, false), "{threads}, {bows}");
+    }
+}
+
+/// While the plan pauses, the host reads what a kernel wrote, and writes what another waits for.
+#[test]
+fn the_host_has_memory_while_a_plan_pauses() {
+    for chip in ["gtx480", "h200"] {
+        let mut host = host(chip);
+        let (flag, other, out) = (host.words(1), host.words(1), host.words(1));
+        let mut plan = Plan::new(16);
+        plan.kernel(&[], 0, &host.kernel("wait_for"), &one(), args![&flag, &out]).unwrap();
+        let set = plan.kernel(&[], 0, &host.kernel("set_flag"), &one(), args![&other, 9u32]).unwrap();
+        plan.until = vec![set];
+        let run = host.run(plan);
+        assert_eq!((run.kernels.len(), run.is_over, run.times[0]), (1, false, None));
+        assert_eq!(
+            (other.read(&host.gpu).unwrap(), out.read(&host.gpu).unwrap()),
+            (vec![9], vec![0]),
+            "{chip}"
+        );
+        let refused = host.gpu.launch(&host.kernel("set_flag"), one(), args![&other, 1u32]).unwrap_err();
+        assert!(refused.to_string().contains("a plan pauses"), "{refused}");
+        let refused = host.gpu.run_plan(Plan::new(16)).unwrap_err().to_string();
+        assert!(refused.contains("go on with `Plan::more(2)`"), "{refused}");
+        let mut wrong = Plan::more(2);
+        wrong.until = vec![2];
+        assert!(host.gpu.run_plan(wrong).unwrap_err().to_string().contains("until piece 2"));
+        flag.write(&mut host.gpu, &[5]).unwrap();
+        let run = host.run(Plan::more(2));
+        assert_eq!((run.kernels[0].0, run.is_over), (0, true));
+        assert_eq!(out.read(&host.gpu).unwrap(), [5], "{chip}");
+        host.gpu.launch(&host.kernel("set_flag"), one(), args![&other, 1u32]).unwrap();
+        assert!(host.gpu.run_plan(Plan::more(2)).is_err());
+    }
+    let mut host = host("apu");
+    let out = host.words(1);
+    let mut plan = Plan::new(16);
+    plan.kernel(&[], 0, &host.kernel("set_flag"), &one(), args![&out, 9u32]).unwrap();
+    plan.until = vec![0];
+    let refused = host.gpu.run_plan(plan).unwrap_err().to_string();
+    assert!(refused.contains("paused on a chip with coherent L1s"), "{refused}");
 }
 
 #[test]
@@ -327,11 +393,11 @@ fn a_kernel_that_waits_for_one_without_room_hangs() {
     plan.kernel(&[], 0, &host.kernel("wait_for"), &full, args![&flag, &out]).unwrap();
     plan.kernel(&[], 0, &host.kernel("set_flag"), &one(), args![&flag, 7u32]).unwrap();
     let run = host.run(plan);
-    let Err(Error::Hang { message, .. }) = &run.kernels[0] else { panic!("{:?}", run.kernels[0]) };
+    let Err(Error::Hang { message, .. }) = &run.kernels[0].1 else { panic!("{:?}", run.kernels[0]) };
     for part in ["wait_for", "1 CTAs of `set_flag` find no room", "make room for all kernels"] {
         assert!(message.contains(part), "{part}: {message}");
     }
-    assert!(matches!(run.kernels[1], Err(Error::Beside { .. })), "{:?}", run.kernels[1]);
+    assert!(matches!(run.kernels[1].1, Err(Error::Beside { .. })), "{:?}", run.kernels[1]);
     assert_eq!(run.times, [None, None]);
     // The chip is as good as new.
     host.gpu.launch(host.kernel("set_flag"), one(), args![&flag, 1u32]).unwrap();
@@ -348,9 +414,11 @@ fn a_fault_ends_all_but_those_that_are_over() {
     plan.kernel(&[2], 0, &host.kernel("set_flag"), &one(), args![&out, 2u32]).unwrap();
     let run = host.run(plan);
     assert_eq!(report(&run, 0).ctas, 1);
-    assert!(matches!(&run.kernels[2], Err(Error::Fault { message, .. }) if message.contains("stray")));
+    assert!(matches!(&run.kernels[2].1, Err(Error::Fault { message, .. }) if message.contains("stray")));
     for at in [1, 3] {
-        assert!(matches!(&run.kernels[at], Err(Error::Beside { message, .. }) if message.contains("stray")));
+        assert!(
+            matches!(&run.kernels[at].1, Err(Error::Beside { message, .. }) if message.contains("stray"))
+        );
     }
 }
 

@@ -37,6 +37,7 @@ impl Gpu {
         if self.checks.races {
             return Err(Unlaunchable::CheckedFirmware.into());
         }
+        self.check_idle()?;
         self.launches += 1;
         let chip = self.chip.clone();
         let banks: Vec<_> = kernels.iter().map(|(kernel, _)| kernel.constants()).collect();

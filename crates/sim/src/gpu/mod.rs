@@ -23,6 +23,7 @@ use crate::exec::texture::{Object, Sampler, Textures};
 pub use crate::gpu::module::{LoadedKernel, LoadedModule, ModuleError};
 pub use crate::gpu::observers::MakeObserver;
 use crate::gpu::outcome::{LaunchError, Stats};
+use crate::gpu::plan::Begun;
 pub use crate::gpu::plan::{Piece, PlanRun, PlannedKernel, Work};
 use crate::gpu::run::{TimedRun, run_functional, stats_of};
 pub use crate::gpu::timing::Timing;
@@ -45,6 +46,8 @@ pub struct Gpu {
     side: MemorySide,
     policies: Policies,
     observers: Vec<MakeObserver>,
+    /// The plan that pauses, if one does.
+    begun: Option<Begun>,
 }
 
 impl fmt::Debug for Gpu {
@@ -91,6 +94,7 @@ impl Gpu {
             side,
             policies: Policies::default(),
             observers: Vec::new(),
+            begun: None,
         }
     }
 
@@ -228,6 +232,11 @@ impl Gpu {
         check_launch(&self.chip, &kernel.kernel, shape)
     }
 
+    /// No plan pauses, so that the machine is free for other launches.
+    fn check_idle(&self) -> Result<(), Unlaunchable> {
+        self.begun.is_none().then_some(()).ok_or(Unlaunchable::PlanPauses)
+    }
+
     /// Runs a kernel to its end. `params` are the bytes of its parameter buffer; `workspace` is the device memory
     /// through which the CTAs of a cooperative launch synchronize, 0 in other launches.
     pub fn launch(
@@ -239,6 +248,7 @@ impl Gpu {
         limits: &Limits,
         workspace: u64,
     ) -> Result<Stats, LaunchError> {
+        self.check_idle()?;
         let occupancy = self.occupancy(kernel, shape)?;
         if params.len() != kernel.kernel.param_bytes as usize {
             return Err(LaunchError::Unlaunchable(Unlaunchable::Params {

@@ -1,4 +1,5 @@
-//! The observers of an SM: the timeline, if the launch is traced, the profile, if it is profiled, and the user's.
+//! The observers of an SM: the timeline, if the launch is traced, the profile, if it is profiled, the counts of each
+//! kernel, if several run together, and the user's.
 
 use std::sync::Arc;
 
@@ -10,8 +11,10 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sched::Issue;
+use crate::time::sm::by_kernel::ByKernel;
 use crate::time::sm::front_end::decode::Decoded;
 use crate::time::sm::probe::{Accessing, BarrierArrival, CtaEvent, Observer, Probe, State, WarpEvent, Word};
+use crate::time::sm::stats::SmStats;
 
 /// Creates the observer of one SM, given the SM's number.
 pub type MakeObserver = Arc<dyn Fn(u32) -> Box<dyn Observer> + Send + Sync>;
@@ -19,6 +22,7 @@ pub type MakeObserver = Arc<dyn Fn(u32) -> Box<dyn Observer> + Send + Sync>;
 /// The observers of one SM.
 pub(super) struct Observers {
     recorder: Option<Recorder>,
+    by_kernel: Option<ByKernel>,
     timeline: Option<Timeline>,
     others: Vec<Box<dyn Observer>>,
     /// Whether there are more than the recorder.
@@ -32,7 +36,12 @@ impl Observers {
         others: Vec<Box<dyn Observer>>,
     ) -> Observers {
         let has_more = timeline.is_some() || !others.is_empty();
-        Observers { recorder, timeline, others, has_more }
+        Observers { recorder, by_kernel: None, timeline, others, has_more }
+    }
+
+    /// Of an SM on which kernels run together.
+    pub(super) fn by_kernel(slots: u32) -> Observers {
+        Observers { by_kernel: Some(ByKernel::new(slots)), ..Observers::new(None, None, Vec::new()) }
     }
 
     /// The timeline and the recorder.
@@ -65,6 +74,9 @@ impl Probe for Observers {
         if let Some(recorder) = &mut self.recorder {
             recorder.issued(now, issue, inst);
         }
+        if let Some(by_kernel) = &mut self.by_kernel {
+            by_kernel.issued(now, issue, inst);
+        }
         self.each(|observer| observer.issued(now, issue));
     }
 
@@ -72,6 +84,9 @@ impl Probe for Observers {
     fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64) {
         if let Some(recorder) = &mut self.recorder {
             recorder.spent(slot, state, from, cycles);
+        }
+        if let Some(by_kernel) = &mut self.by_kernel {
+            by_kernel.spent(slot, state, from, cycles);
         }
         self.each(|observer| observer.spent(slot, state, from, cycles));
     }
@@ -81,7 +96,20 @@ impl Probe for Observers {
         if let Some(recorder) = &mut self.recorder {
             recorder.unit_busy(slot, cycles);
         }
+        if let Some(by_kernel) = &mut self.by_kernel {
+            by_kernel.unit_busy(slot, cycles);
+        }
         self.each(|observer| observer.unit_busy(slot, cycles));
+    }
+
+    fn cta_of_kernel(&mut self, kernel: u16, slots: &[Option<WarpSlot>]) {
+        if let Some(by_kernel) = &mut self.by_kernel {
+            by_kernel.cta_of_kernel(kernel, slots);
+        }
+    }
+
+    fn of_kernel(&self, kernel: u16) -> Option<&SmStats> {
+        self.by_kernel.as_ref().and_then(|by_kernel| by_kernel.of_kernel(kernel))
     }
 
     fn cta_started(&mut self, now: Cycle, cta: CtaEvent) {

@@ -16,7 +16,7 @@ use crate::gpu::outcome::{LaunchError, Stats};
 use crate::gpu::timing::Timing;
 use crate::kit::cycle::Cycle;
 use crate::time::aggregator::Aggregator;
-use crate::time::machine::{self, Dispatch, Finished, MemorySide, Options};
+use crate::time::machine::{self, Dispatch, Finished, MemorySide, Options, Suspended};
 use crate::time::sched::Policies;
 use crate::time::sm::Context;
 use crate::time::sm::probe::Probe;
@@ -51,6 +51,20 @@ pub(super) fn run_functional<const N: usize>(
 
 /// The number of a kernel that hangs, and why it does.
 pub(super) type HangOf = (u16, Hang);
+
+/// How a run of the timed machine begins.
+pub(super) enum Begin<'a, const N: usize, P: Probe, F> {
+    /// With a new machine. The function makes the observer of an SM.
+    New(Dispatch<'a>, F),
+    /// With one whose plan paused.
+    Suspended(Box<Suspended<N, P>>),
+}
+
+/// How a run of the timed machine ended.
+pub(super) enum End<const N: usize, P: Probe> {
+    Paused(Box<Suspended<N, P>>),
+    Over(Box<Finished<P>>, Option<HangOf>),
+}
 
 /// A launch, a firmware run or a plan on the timed machine.
 pub(super) struct TimedRun<'a> {
@@ -88,8 +102,10 @@ impl TimedRun<'_> {
         side: &mut MemorySide,
         make_probe: impl Fn(u32, Cycle) -> P,
     ) -> (Result<Stats, LaunchError>, Vec<P>) {
-        let (finished, hang) = match self.run_machine::<N, P>(dispatch, memory, side, make_probe) {
-            Ok(finished) => finished,
+        let begin = Begin::New(dispatch, make_probe);
+        let (finished, hang) = match self.run_machine::<N, P>(begin, memory, side) {
+            Ok(End::Over(finished, hang)) => (*finished, hang),
+            Ok(End::Paused(_)) => unreachable!("only plans pause"),
             Err(error) => return (Err(error.into()), Vec::new()),
         };
         let launches = || std::iter::once(&self.context).chain(self.context.others).map(|c| c.launch);
@@ -111,14 +127,13 @@ impl TimedRun<'_> {
         (outcome(finished.end, hang.map(|(_, hang)| hang), stats), finished.probes)
     }
 
-    /// Runs the machine to its end. If it hangs, says which kernel does, and why.
+    /// Runs the machine to its end, or to where its plan pauses. If it hangs, says which kernel does, and why.
     pub(super) fn run_machine<const N: usize, P: Probe>(
         &self,
-        dispatch: Dispatch<'_>,
+        begin: Begin<'_, N, P, impl Fn(u32, Cycle) -> P>,
         memory: &mut Memory,
         side: &mut MemorySide,
-        make_probe: impl Fn(u32, Cycle) -> P,
-    ) -> Result<(Finished<P>, Option<HangOf>), Unlaunchable> {
+    ) -> Result<End<N, P>, Unlaunchable> {
         let launch = self.context.launch;
         let policy = self.timing.policy.as_deref().unwrap_or(&launch.chip.issue.policy);
         let Some(make) = self.policies.find(policy) else {
@@ -134,13 +149,21 @@ impl TimedRun<'_> {
             sample_cycles: self.timing.sample_cycles,
         };
         let memory = RwLock::new(memory);
-        let stopped = machine::run::<N, P>(self.context, dispatch, &options, &memory, side, make_probe);
+        let stopped = match begin {
+            Begin::New(dispatch, make_probe) => {
+                machine::run::<N, P>(self.context, dispatch, &options, &memory, side, make_probe)
+            }
+            Begin::Suspended(suspended) => machine::resume(*suspended, self.context, &options, &memory, side),
+        };
+        if stopped.is_paused() {
+            return Ok(End::Paused(Box::new(stopped.suspend())));
+        }
         let hang = match stopped.stop() {
             Some(Stop::Hang(reason)) => Some(explain_timed(&stopped, reason.clone())),
             Some(Stop::Interrupted) => Some(explain_timed(&stopped, HangReason::Interrupted)),
             _ => None,
         };
-        Ok((stopped.finish(), hang))
+        Ok(End::Over(Box::new(stopped.finish()), hang))
     }
 
     fn run_observed<const N: usize>(

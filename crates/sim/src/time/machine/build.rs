@@ -2,13 +2,13 @@
 //! the SMs that it uses.
 
 use super::*;
+use crate::chip::spinning::BowsSpec;
 use crate::time::sm::Parts;
 use crate::time::sm::cluster::ClusterPort;
 
 /// What SMs are built from.
-pub(super) struct Builder<'a, P> {
-    options: &'a Options<'a>,
-    bows: Option<crate::chip::spinning::BowsSpec>,
+pub(super) struct Builder<P> {
+    bows: Option<BowsSpec>,
     branches: Option<Arc<Branches>>,
     /// The kernels of the launch wait for each other.
     waits: bool,
@@ -24,10 +24,10 @@ pub(super) struct Builder<'a, P> {
     probes: Vec<Option<P>>,
 }
 
-impl<'a, P: Probe> Builder<'a, P> {
+impl<P: Probe> Builder<P> {
     pub(super) fn new(
-        context: &Context<'a>,
-        options: &'a Options<'a>,
+        context: &Context<'_>,
+        options: &Options<'_>,
         (with_firmware, together): (bool, bool),
         start: Cycle,
         make_probe: impl Fn(u32, Cycle) -> P,
@@ -35,18 +35,18 @@ impl<'a, P: Probe> Builder<'a, P> {
         let launch = context.launch;
         let bows = options.bows.on_chip(launch.chip);
         let contexts = || std::iter::once(context).chain(context.others);
-        let branches = bows.as_ref().map(|spec| {
-            let kernels = contexts().map(|context| (context.launch.kernel, context.code_start));
-            Arc::new(Branches::new(kernels, spec.sib))
-        });
+        let branches = bows.as_ref().map(|spec| branches(context, spec));
         Builder {
-            options,
             bows,
             branches,
-            waits: contexts().any(|c| c.launch.kernel.may_wait()),
+            // Kernels that wait, or use lock bits, may be added to those that run together.
+            waits: together || contexts().any(|c| c.launch.kernel.may_wait()),
             together,
             ctas: if together { launch.chip.sm.max_ctas } else { launch.occupancy.ctas_per_sm },
-            lock_bits: contexts().map(|context| context.launch.lock_bits()).max().unwrap_or(0),
+            lock_bits: match together {
+                true => launch.chip.lock.bits,
+                false => contexts().map(|context| context.launch.lock_bits()).max().unwrap_or(0),
+            },
             can_yield: with_firmware && launch.chip.wavefront_yield.is_some(),
             start,
             probes: (0..launch.chip.sm.count).map(|id| Some(make_probe(id, start))).collect(),
@@ -58,10 +58,17 @@ impl<'a, P: Probe> Builder<'a, P> {
         self.waits
     }
 
+    /// The kernels of later SMs, if some were added. Returns their branches if BOWS is on.
+    pub(super) fn kernels_added(&mut self, context: &Context<'_>) -> Option<&Arc<Branches>> {
+        self.branches = self.bows.as_ref().map(|spec| branches(context, spec));
+        self.branches.as_ref()
+    }
+
     /// An SM without CTAs. Each can be built once.
     fn build<const N: usize>(
         &mut self,
-        context: &Context<'a>,
+        context: &Context<'_>,
+        options: &Options<'_>,
         id: u32,
         parts: Option<Parts>,
         now: Cycle,
@@ -71,7 +78,7 @@ impl<'a, P: Probe> Builder<'a, P> {
         let probe = self.probes[id as usize].take().expect("an SM is built once");
         let (ctas, probe) = (self.ctas, (SmStats::default(), probe));
         let parts = parts.unwrap_or_else(|| Parts::new(chip));
-        let mut sm = Sm::new(chip, id, ctas, self.options.make_policy, probe, parts, self.start);
+        let mut sm = Sm::new(chip, id, ctas, options.make_policy, probe, parts, self.start);
         sm.agenda.now = now;
         if !self.together {
             sm.warm_up(context, 0);
@@ -95,6 +102,13 @@ impl<'a, P: Probe> Builder<'a, P> {
     }
 }
 
+/// The branches of all kernels.
+fn branches(context: &Context<'_>, spec: &BowsSpec) -> Arc<Branches> {
+    let contexts = std::iter::once(context).chain(context.others);
+    let kernels = contexts.map(|context| (context.launch.kernel, context.code_start));
+    Arc::new(Branches::new(kernels, spec.sib))
+}
+
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// Whether another CTA fits on an SM.
     pub(super) fn has_room(&self, sm: usize) -> bool {
@@ -110,7 +124,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     pub(super) fn sm(&mut self, id: usize, now: Cycle) -> &mut Sm<N, (SmStats, P)> {
         if self.sms.get(id).is_none() {
             let parts = self.side.parts.pop();
-            let sm = self.builder.build(&self.context, id as u32, parts, now);
+            let sm = self.builder.build(&self.context, self.options, id as u32, parts, now);
             self.sms.add(id, Box::new(sm));
         }
         &mut self.sms[id]

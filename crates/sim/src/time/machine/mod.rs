@@ -18,6 +18,7 @@ mod lock_queues;
 pub(crate) mod plan;
 mod starts;
 mod stopped;
+mod suspended;
 mod together;
 pub(crate) mod totals;
 
@@ -53,6 +54,7 @@ pub(crate) use crate::time::machine::hangs::LockPace;
 use crate::time::machine::plan::Plan;
 use crate::time::machine::starts::Starts;
 pub(crate) use crate::time::machine::stopped::{Finished, Stopped};
+pub(crate) use crate::time::machine::suspended::{Suspended, resume};
 use crate::time::machine::totals::{PartitionCounts, Sample, TimedStats};
 use crate::time::map::AddressMap;
 use crate::time::network::Crossbar;
@@ -216,12 +218,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
     let ports = side.partitions.len() * side.slices as usize;
     let before: Vec<_> =
         side.partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
-    let threads = match options.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
-    // More threads than SMs would have nothing to do.
-    let threads = threads.min(sms);
+    let threads = host_threads(options, sms);
     let nodes = NodePorts::new(sms);
     let senders = sms + aggregator.is_some() as usize;
     let total = launch.shape.grid.iter().map(|&d| d as u64).product();
@@ -271,11 +268,16 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         // Firmware can start a CTA anywhere at any time.
         (0..sms).for_each(|id| _ = machine.sm(id, start));
     }
-    let work = |share: &mut Share<N, P>| share.run(&context, &memory.read().expect(NO_PANIC));
-    let end = Crew::with(threads, work, |crew| machine.run(crew));
-    // The host sees what coherent L1s hold and memory does not.
-    machine.show_host();
-    Stopped { machine, end }
+    machine.go_on(threads)
+}
+
+/// The number of host threads for so many SMs: more than those would have nothing to do.
+fn host_threads(options: &Options<'_>, sms: usize) -> usize {
+    let threads = match options.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    threads.min(sms)
 }
 
 /// The part of a window that one thread runs.
@@ -322,7 +324,7 @@ struct Machine<'a, const N: usize, P: Probe> {
     options: &'a Options<'a>,
     /// Those that have had a CTA.
     sms: Dealt<Sm<N, (SmStats, P)>>,
-    builder: Builder<'a, P>,
+    builder: Builder<P>,
     partitions: Dealt<Partition>,
     balance: Balance,
     pace: Pace,
@@ -383,11 +385,24 @@ struct Machine<'a, const N: usize, P: Probe> {
 /// Windows between reports of progress and looks at the interrupt flag.
 const WINDOWS_PER_LOOK: u64 = 64;
 
-impl<const N: usize, P: Probe> Machine<'_, N, P> {
+impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
+    /// Runs until the launch ends, the plan pauses, or it has to be stopped.
+    fn go_on(mut self, threads: usize) -> Stopped<'a, N, P> {
+        let (context, memory) = (self.context, self.memory);
+        let work = |share: &mut Share<N, P>| share.run(&context, &memory.read().expect(NO_PANIC));
+        let end = Crew::with(threads, work, |crew| self.run(crew));
+        // The host sees what coherent L1s hold and memory does not.
+        self.show_host();
+        Stopped { machine: self, end }
+    }
+
     fn run(&mut self, crew: &Crew<Share<N, P>>) -> Result<(), Stop> {
         let mut windows = 0u64;
-        let mut now = self.start;
+        let mut now = self.exchanged;
         loop {
+            if self.carry_out_plan(now) {
+                break;
+            }
             self.dispatch(now);
             let done = self.is_done();
             now = match self.next_event(now) {

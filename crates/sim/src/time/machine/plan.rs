@@ -12,7 +12,7 @@ use crate::time::room::{Free, Needs};
 /// A piece of a plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
-    /// Earlier pieces that must have ended before it begins.
+    /// The numbers of earlier pieces that must have ended before it begins.
     pub after: Vec<usize>,
     /// No sooner, in cycles since the plan began.
     pub not_before: u64,
@@ -117,7 +117,10 @@ pub(crate) struct Plan {
     followers: Vec<Vec<usize>>,
     /// When each began and ended.
     pub(crate) times: Vec<Option<Range<Cycle>>>,
-    left: usize,
+    /// The pieces that have not ended.
+    left: Vec<usize>,
+    /// The plan pauses when these pieces have ended, if there are any.
+    until: Vec<usize>,
     pub(crate) kernels: Vec<PlannedKernel>,
     /// Kernels that have come and are not over, in the order of their arrival.
     arrived: Vec<u16>,
@@ -128,58 +131,78 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// `launches` are the kernels by number.
-    pub(crate) fn new(
-        chip: &Chip,
-        launches: &[Launch<'_>],
-        pieces: Vec<Piece>,
-        most_kernels: u32,
-        start: Cycle,
-    ) -> Plan {
-        let mut followers = vec![Vec::new(); pieces.len()];
-        let mut pieces_of_kernels = vec![0; launches.len()];
-        for (at, piece) in pieces.iter().enumerate() {
-            piece.after.iter().for_each(|&before| followers[before].push(at));
-            if let PieceWork::Kernel(kernel) = piece.work {
-                pieces_of_kernels[usize::from(kernel)] = at;
-            }
+    /// A plan without pieces.
+    pub(crate) fn new(chip: &Chip, most_kernels: u32, start: Cycle) -> Plan {
+        Plan {
+            start,
+            pieces: Vec::new(),
+            progress: Vec::new(),
+            followers: Vec::new(),
+            times: Vec::new(),
+            left: Vec::new(),
+            until: Vec::new(),
+            kernels: Vec::new(),
+            arrived: Vec::new(),
+            most_kernels: most_kernels.max(1) as usize,
+            free: vec![Free::of_empty_sm(chip); chip.sm.count as usize],
         }
-        let kernel = |(launch, &piece): (&Launch<'_>, &usize)| {
+    }
+
+    /// Adds pieces. `launches` are all kernels by number, those of earlier pieces, too. The plan pauses when the pieces
+    /// `until` have ended, or runs to its end if there are none.
+    pub(crate) fn add(&mut self, launches: &[Launch<'_>], pieces: Vec<Piece>, until: Vec<usize>) {
+        let first_kernel = self.kernels.len();
+        for launch in &launches[first_kernel..] {
             let count = launch.shape.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
-            PlannedKernel {
-                piece,
+            self.kernels.push(PlannedKernel {
+                piece: 0,
                 needs: Needs::of(launch),
                 ctas: launch.first_cta..launch.first_cta + count,
                 next: launch.first_cta,
                 ended_ctas: 0,
                 arrival: None,
                 start: None,
-                last_end: start,
+                last_end: self.start,
                 is_over: false,
                 before: None,
                 stats: None,
-            }
-        };
-        let first = |piece: &Piece| match piece.after.len() {
-            0 => Progress::Due(start + piece.not_before),
-            others => Progress::Waits(others),
-        };
-        Plan {
-            start,
-            progress: pieces.iter().map(first).collect(),
-            followers,
-            times: vec![None; pieces.len()],
-            left: pieces.len(),
-            kernels: launches.iter().zip(&pieces_of_kernels).map(kernel).collect(),
-            arrived: Vec::new(),
-            most_kernels: most_kernels.max(1) as usize,
-            free: vec![Free::of_empty_sm(chip); chip.sm.count as usize],
-            pieces,
+            });
         }
+        for piece in pieces {
+            let at = self.pieces.len();
+            let waits_for = |&&before: &&usize| self.progress[before] != Progress::Ended;
+            let others: Vec<usize> = piece.after.iter().filter(waits_for).copied().collect();
+            others.iter().for_each(|&before| self.followers[before].push(at));
+            if let PieceWork::Kernel(kernel) = piece.work {
+                self.kernels[usize::from(kernel)].piece = at;
+            }
+            self.progress.push(match others.len() {
+                0 => Progress::Due(self.begin_of(&piece)),
+                others => Progress::Waits(others),
+            });
+            self.pieces.push(piece);
+            self.followers.push(Vec::new());
+            self.times.push(None);
+            self.left.push(at);
+        }
+        self.until = until;
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.left == 0
+        self.left.is_empty()
+    }
+
+    /// Whether the pieces have ended that it was to be carried out to, and others have not.
+    pub(crate) fn is_paused(&self) -> bool {
+        let ended = |&piece: &usize| self.progress[piece] == Progress::Ended;
+        !self.until.is_empty() && !self.is_done() && self.until.iter().all(ended)
+    }
+
+    /// When a piece can begin whose earlier ones have ended.
+    fn begin_of(&self, piece: &Piece) -> Cycle {
+        let ends = piece.after.iter().filter_map(|&before| self.times[before].as_ref());
+        let last = ends.map(|time| time.end).max().unwrap_or(self.start);
+        last.max(self.start + piece.not_before)
     }
 
     /// Lets pieces begin and end that do so by cycle `now`. Returns what copies have moved, in order.
@@ -205,14 +228,14 @@ impl Plan {
 
     /// The piece that begins (a kernel) or ends (a copy) next, and when.
     fn next_due(&self) -> Option<(Cycle, usize)> {
-        let due = |(at, progress): (usize, &Progress)| match (progress, &self.pieces[at].work) {
+        let due = |&at: &usize| match (&self.progress[at], &self.pieces[at].work) {
             (&Progress::Due(begin), PieceWork::Copy { cycles, .. }) => Some((begin + *cycles, at)),
             (&Progress::Due(begin), &PieceWork::Kernel(kernel)) => {
                 self.kernels[usize::from(kernel)].arrival.is_none().then_some((begin, at))
             }
             _ => None,
         };
-        self.progress.iter().enumerate().filter_map(due).min()
+        self.left.iter().filter_map(due).min()
     }
 
     /// When something happens next that does not depend on warps.
@@ -222,16 +245,13 @@ impl Plan {
 
     fn end(&mut self, at: usize, time: Range<Cycle>) {
         self.progress[at] = Progress::Ended;
-        self.left -= 1;
+        self.left.retain(|&piece| piece != at);
         self.times[at] = Some(time.clone());
         for follower in std::mem::take(&mut self.followers[at]) {
             let Progress::Waits(others) = &mut self.progress[follower] else { continue };
             *others -= 1;
             if *others == 0 {
-                let piece = &self.pieces[follower];
-                let ends = piece.after.iter().filter_map(|&before| self.times[before].as_ref());
-                let last = ends.map(|time| time.end).max().unwrap_or(self.start);
-                self.progress[follower] = Progress::Due(last.max(self.start + piece.not_before));
+                self.progress[follower] = Progress::Due(self.begin_of(&self.pieces[follower]));
             }
         }
     }
@@ -301,7 +321,8 @@ mod tests {
     fn copies_follow_each_other() {
         let chip = Chip::load("gtx480", &[]).unwrap();
         let pieces = vec![copy(&[], 10, 5), copy(&[0], 0, 7), copy(&[0, 1], 100, 1), copy(&[], 0, 3)];
-        let mut plan = Plan::new(&chip, &[], pieces, 16, Cycle(1000));
+        let mut plan = Plan::new(&chip, 16, Cycle(1000));
+        plan.add(&[], pieces, Vec::new());
         assert_eq!(plan.next_event(), Some(Cycle(1003)));
         plan.settle(Cycle(1015));
         assert_eq!(plan.next_event(), Some(Cycle(1022)));
@@ -309,5 +330,21 @@ mod tests {
         assert!(plan.is_done() && plan.next_event().is_none());
         let times: Vec<_> = plan.times.iter().flatten().map(|t| (t.start.0, t.end.0)).collect();
         assert_eq!(times, [(1010, 1015), (1015, 1022), (1100, 1101), (1000, 1003)]);
+    }
+
+    #[test]
+    fn pieces_are_added_while_others_are_left() {
+        let chip = Chip::load("gtx480", &[]).unwrap();
+        let mut plan = Plan::new(&chip, 16, Cycle(1000));
+        plan.add(&[], vec![copy(&[], 0, 5), copy(&[], 0, 50)], vec![0]);
+        plan.settle(Cycle(1004));
+        assert!(!plan.is_paused());
+        plan.settle(Cycle(1005));
+        assert!(plan.is_paused() && !plan.is_done());
+        plan.add(&[], vec![copy(&[0], 0, 3), copy(&[0, 1], 0, 3)], Vec::new());
+        assert!(!plan.is_paused());
+        plan.settle(Cycle(2000));
+        let times: Vec<_> = plan.times.iter().flatten().map(|t| (t.start.0, t.end.0)).collect();
+        assert_eq!(times, [(1000, 1005), (1000, 1050), (1005, 1008), (1050, 1053)]);
     }
 }

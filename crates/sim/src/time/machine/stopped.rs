@@ -32,6 +32,11 @@ pub(crate) struct Finished<P> {
 }
 
 impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
+    /// Whether its plan pauses: it can go on.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.end.is_ok() && self.plan().is_some_and(Plan::is_paused)
+    }
+
     /// Why it was stopped, if it did not end by itself.
     pub(crate) fn stop(&self) -> Option<&Stop> {
         self.end.as_ref().err()
@@ -71,13 +76,13 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
         self.machine.total - self.machine.next_cta
     }
 
-    /// How attempts at locks went before it stopped.
     /// Whether no value has changed lately: for as long as the search for hangs waits, or most of the launch.
     pub(crate) fn is_quiet(&self) -> bool {
         let quiet = self.now().saturating_sub(self.machine.quiet_since);
         quiet >= self.machine.context.launch.chip.hang.watch_cycles || 2 * quiet >= self.cycles()
     }
 
+    /// How attempts at locks went before it stopped.
     pub(crate) fn lock_pace(&self) -> LockPace {
         self.machine.pace(self.now())
     }
@@ -151,10 +156,7 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
         };
         let mut probes: Vec<_> = machine.builder.into_probes().collect();
         for (id, mut sm) in machine.sms.into_things() {
-            let effects = std::mem::take(sm.effects_mut());
-            finished.output.merge(effects.output);
-            let notes = std::mem::take(&mut sm.notes).into_all(effects.notes);
-            finished.notes.iter_mut().zip(notes).for_each(|(all, more)| all.merge(more));
+            sm.take_notes(&mut finished.output, &mut finished.notes);
             let (parts, unwritten, (_, probe)) = sm.take_apart();
             finished.uninitialised.merge(unwritten);
             probes[id] = Some(probe);

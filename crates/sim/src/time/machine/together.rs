@@ -6,14 +6,21 @@ use crate::time::dispatch::News;
 use crate::time::machine::plan::{Move, MoveFrom, Plan};
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
-    /// Carries the plan out up to cycle `now`: copies move their bytes, kernels arrive, CTAs start.
-    pub(super) fn dispatch_plan(&mut self, now: Cycle) {
-        let Some(mut plan) = self.plan.take() else { return };
+    /// Carries the plan out up to cycle `now`: copies move their bytes, kernels arrive. Returns whether it pauses here.
+    pub(super) fn carry_out_plan(&mut self, now: Cycle) -> bool {
+        let Some(plan) = &mut self.plan else { return false };
         let moved = plan.settle(now);
+        let is_paused = plan.is_paused();
         if !moved.is_empty() {
             self.move_bytes(moved);
             self.quiet_since = now;
         }
+        is_paused
+    }
+
+    /// Starts CTAs of the kernels that are there.
+    pub(super) fn dispatch_plan(&mut self, now: Cycle) {
+        let Some(mut plan) = self.plan.take() else { return };
         self.start_ctas(&mut plan, now);
         self.plan = Some(plan);
     }

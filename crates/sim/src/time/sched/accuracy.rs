@@ -107,6 +107,12 @@ impl Encounters {
         Encounters { seen: vec![Encounter::default(); of.branches.len()], of }
     }
 
+    /// The same of more branches: those of kernels that were added after the others.
+    pub fn add(&mut self, of: Arc<Branches>) {
+        self.seen.resize(of.branches.len(), Encounter::default());
+        self.of = of;
+    }
+
     pub fn branches(&self) -> &Branches {
         &self.of
     }

@@ -29,6 +29,8 @@ use crate::exec::execute::{Cta, Effects};
 use crate::exec::fault::Fault;
 use crate::exec::launch::Launch;
 use crate::exec::locks::holders::{SharedLocks, WarpName};
+use crate::exec::notes::Notes;
+use crate::exec::output::Output;
 use crate::exec::uninitialised::UninitialisedReads;
 use crate::exec::warp::Warp;
 use crate::kit::cycle::Cycle;
@@ -263,6 +265,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             cluster: None,
             engine: None,
         }
+    }
+
+    /// Adds what its warps have printed, and what looks wrong by kernel, to those of other SMs.
+    pub(crate) fn take_notes(&mut self, output: &mut Output, notes: &mut [Notes]) {
+        let effects = self.effects_mut();
+        output.merge(std::mem::take(&mut effects.output));
+        let current = std::mem::take(&mut effects.notes);
+        let of_kernels = std::mem::take(&mut self.notes).into_all(current);
+        notes.iter_mut().zip(of_kernels).for_each(|(all, more)| all.merge(more));
     }
 
     /// What is left when the launch is over: parts for the next one, reads of unwritten memory, and the observer.
