@@ -1,5 +1,5 @@
-// Kernels of several streams on the chip at the same time: one that waits for another, two that share it, and chunks
-// that are copied, computed and copied back in streams of their own.
+// Kernels of several streams on the chip at the same time: one that waits for another, one that the host feeds round by
+// round, two that share it, and chunks that are copied, computed and copied back in streams of their own.
 #include "check.h"
 
 __global__ void consume(volatile int* flags, volatile int* data, int* sum, int rounds) {
@@ -68,6 +68,22 @@ int main() {
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaMemcpy(&host, sum, sizeof(int), cudaMemcpyDeviceToHost));
     REQUIRE(host == 10 + 11 + 12 + 13);
+
+    // The host waits for each round before it asks for the next, while the consumer runs.
+    CHECK(cudaMemset(flags, 0, rounds * sizeof(int)));
+    CHECK(cudaMemset(sum, 0, sizeof(int)));
+    consume<<<1, 1, 0, stream[0]>>>(flags, data, sum, rounds);
+    for (int round = 0; round < rounds; round++) {
+        int last = 0;
+        produce<<<1, 1, 0, stream[1]>>>(flags + round, data + round, 1);
+        CHECK(cudaStreamSynchronize(stream[1]));
+        CHECK(cudaMemcpyAsync(&last, data + round, sizeof(int), cudaMemcpyDeviceToHost, stream[1]));
+        CHECK(cudaStreamSynchronize(stream[1]));
+        REQUIRE(last == 10);
+    }
+    CHECK(cudaStreamSynchronize(stream[0]));
+    CHECK(cudaMemcpy(&host, sum, sizeof(int), cudaMemcpyDeviceToHost));
+    REQUIRE(host == 40);
 
     // Small kernels share the chip.
     float one = elapsed(1, stream, 100000), all = elapsed(streams, stream, 100000);

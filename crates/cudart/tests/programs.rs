@@ -349,6 +349,21 @@ fn kernels_of_two_streams_wait_for_each_other() {
     assert_eq!((ran.out.as_str(), ran.code), ("5 5\n", Some(0)), "{}", ran.err);
 }
 
+/// The host waits for one stream, goes on, and adds to what runs beside the kernel of the other.
+#[test]
+fn the_host_goes_on_while_a_kernel_runs() {
+    let (ran, lines) = concurrent("later", "3", &[]);
+    assert_eq!((ran.out.as_str(), ran.code), ("0\n5 5\n", Some(0)), "{}", ran.err);
+    let of = |key: &str| lines.iter().map(|line| line[key].as_u64().unwrap()).collect::<Vec<_>>();
+    assert_eq!((of("launch"), of("beside")), (vec![1, 2, 3, 4, 0], vec![1, 1, 1, 1, 4]));
+    let start = |at: usize| lines[at]["start_s"].as_f64().unwrap();
+    let end = |at: usize| start(at) + lines[at]["seconds"].as_f64().unwrap();
+    assert!((0..3).all(|at| end(at) <= start(at + 1)), "{lines:?}");
+    assert!(start(4) <= start(0) && end(3) <= end(4), "{lines:?}");
+    let (ran, lines) = concurrent("later_copy", "3", &[]);
+    assert_eq!((ran.out.as_str(), ran.code, lines.len()), ("0\n5 5\n", Some(0), 4), "{}", ran.err);
+}
+
 #[test]
 fn kernels_that_cannot_wait_for_each_other() {
     // All of the chip waits.

@@ -30,6 +30,15 @@ impl Order {
         }
     }
 
+    /// Lets the work be done that comes before the copy.
+    fn wait(self, process: &mut Process) -> Result {
+        let stream = match self {
+            Order::Waits => DEFAULT_STREAM,
+            Order::Stream(stream) => stream,
+        };
+        process.open_after_stream(stream as u64).map(|_| ())
+    }
+
     /// The stream in which work is pending, if a copy to this place can be put off behind it. The host waits for a copy
     /// to memory that is not pinned, as in CUDA.
     fn behind_pending(self, process: &mut Process, to: Place, side: Side) -> Result<Option<Handle>> {
@@ -79,7 +88,7 @@ pub(super) unsafe fn copy(
             return Ok(());
         }
     }
-    process.open()?;
+    order.wait(process)?;
     for plane in 0..planes {
         for row in 0..rows {
             let (to, from) = (to.row(row, plane), from.row(row, plane));
@@ -182,7 +191,7 @@ pub(super) fn pass_time(process: &mut Process, to: Side, from: Side, bytes: u64,
         Order::Waits => (0, true),
         Order::Stream(stream) => (stream as u64, false),
     };
-    process.open()?.copied(stream, direction, duration, waits)
+    process.open_busy()?.copied(stream, direction, duration, waits)
 }
 
 /// `cudaPitchedPtr`.
@@ -487,14 +496,14 @@ pub(super) unsafe fn fill(
             return Ok(());
         }
     }
-    process.open()?;
+    order.wait(process)?;
     let data = pattern.repeat(width as usize / pattern.len());
     for plane in 0..planes {
         for row in 0..rows {
             let address = to.row(row, plane);
             match side {
                 Side::Device => process.write(address, &data)?,
-                Side::Host if process.open()?.is_shared(address, width) => {
+                Side::Host if process.open_busy()?.is_shared(address, width) => {
                     // Sound: shared memory is the host's, and all of it is there.
                     unsafe { (address as *mut u8).copy_from_nonoverlapping(data.as_ptr(), data.len()) };
                 }

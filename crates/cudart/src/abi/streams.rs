@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 use super::{Handle, call, call_and_wait, put, put_pointer};
+use crate::core::pending::Awaited;
 
 /// `cudaStreamNonBlocking`.
 const NON_BLOCKING: u32 = 1;
@@ -76,7 +77,7 @@ pub(super) extern "C" fn cudaStreamDestroy(stream: Handle) -> i32 {
 pub(super) extern "C" fn cudaStreamSynchronize(stream: Handle) -> i32 {
     call_and_wait(|process| {
         process.graphs.refuse_in_capture(stream as u64)?;
-        process.open()?.streams.synchronize(stream as u64)
+        process.open_after_stream(stream as u64)?.streams.synchronize(stream as u64)
     })
 }
 
@@ -84,7 +85,7 @@ pub(super) extern "C" fn cudaStreamSynchronize(stream: Handle) -> i32 {
 pub(super) extern "C" fn cudaStreamQuery(stream: Handle) -> i32 {
     call(|process| {
         process.graphs.refuse_in_capture(stream as u64)?;
-        let streams = &mut process.open()?.streams;
+        let streams = &mut process.open_after_stream(stream as u64)?.streams;
         let state = streams.query(stream as u64);
         // The host's clock moves only when it waits; a program that polls must see the end all the same.
         streams.synchronize(stream as u64)?;
@@ -127,7 +128,7 @@ pub(super) unsafe extern "C" fn cudaEventCreateWithFlags(place: *mut Handle, _fl
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn cudaEventDestroy(event: Handle) -> i32 {
-    call(|process| process.open()?.streams.destroy_event(event as u64))
+    call(|process| process.open_busy()?.streams.destroy_event(event as u64))
 }
 
 #[unsafe(no_mangle)]
@@ -148,7 +149,7 @@ pub(super) extern "C" fn cudaEventRecordWithFlags(event: Handle, stream: Handle,
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn cudaEventQuery(event: Handle) -> i32 {
     call(|process| {
-        let streams = &mut process.open()?.streams;
+        let streams = &mut process.open_after(Awaited::Event(event as u64))?.streams;
         let state = streams.query_event(event as u64);
         streams.synchronize_event(event as u64)?;
         state
@@ -157,13 +158,17 @@ pub(super) extern "C" fn cudaEventQuery(event: Handle) -> i32 {
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn cudaEventSynchronize(event: Handle) -> i32 {
-    call_and_wait(|process| process.open()?.streams.synchronize_event(event as u64))
+    call_and_wait(|process| {
+        process.open_after(Awaited::Event(event as u64))?.streams.synchronize_event(event as u64)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaEventElapsedTime(place: *mut f32, start: Handle, end: Handle) -> i32 {
     call(|process| {
-        let elapsed = process.open()?.streams.elapsed_ms(start as u64, end as u64)?;
+        process.open_after(Awaited::Event(start as u64))?;
+        let elapsed =
+            process.open_after(Awaited::Event(end as u64))?.streams.elapsed_ms(start as u64, end as u64)?;
         unsafe { put(place, elapsed) }
     })
 }

@@ -243,19 +243,13 @@ impl Open {
     /// Launches so far, of the program and of a kernel, those included that have not run.
     fn counts(&self, plain: &str) -> (u64, u64) {
         let (all, of_kernel) = self.record.counts(plain);
-        let pending = || {
-            self.pending.iter().filter_map(|(_, what)| match what {
-                Pending::Launch(launch) => Some(launch),
-                _ => None,
-            })
-        };
-        let same = pending().filter(|launch| launch.plain == plain);
-        (all + pending().count() as u64, of_kernel + same.count() as u64)
+        let same = self.pending.launches().filter(|launch| launch.plain == plain);
+        (all + self.pending.launches().count() as u64, of_kernel + same.count() as u64)
     }
 
     /// Whether no more work is put off.
     pub(crate) fn is_full(&self) -> bool {
-        self.pending.len() >= MOST_PENDING
+        self.pending.items.len() >= MOST_PENDING
     }
 
     /// Moves the clock for a launch that ran alone, records it and keeps what it printed.

@@ -379,15 +379,16 @@ impl Open {
 }
 
 impl Process {
-    /// The host writes device memory, or constants by the address that stands for them.
+    /// The host writes device memory, or constants by the address that stands for them. It has waited for the work that
+    /// must come before.
     pub(crate) fn write(&mut self, address: u64, data: &[u8]) -> Result {
         if data.is_empty() {
             return Ok(());
         }
-        self.open()?;
+        self.open_busy()?;
         let written = match self.constant(address) {
             Some((module, offset)) => module.write_constants(offset, data),
-            None => self.open()?.gpu.write_bytes(address, data),
+            None => self.open_busy()?.gpu.write_bytes(address, data),
         };
         written.map_err(|error| {
             complain(format!("a copy to the device: {error}"));
@@ -395,17 +396,17 @@ impl Process {
         })
     }
 
-    /// The host reads device memory, or constants.
+    /// The host reads device memory, or constants. It has waited for the work that must come before.
     pub(crate) fn read(&mut self, address: u64, bytes: usize) -> Result<Vec<u8>> {
         if bytes == 0 {
             return Ok(Vec::new());
         }
-        self.open()?;
+        self.open_busy()?;
         let read = match self.constant(address) {
             Some((module, offset)) => module.read_constants(offset, bytes).ok_or_else(|| {
                 warploom::Error::Misuse(format!("{bytes} bytes at {offset:#x} are not inside the constants"))
             }),
-            None => self.open()?.gpu.read_bytes(address, bytes),
+            None => self.open_busy()?.gpu.read_bytes(address, bytes),
         };
         read.map_err(|error| {
             complain(format!("a copy from the device: {error}"));

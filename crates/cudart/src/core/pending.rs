@@ -90,67 +90,62 @@ pub(crate) struct Order {
     pub(crate) events: HashMap<u64, Moment>,
     /// When all work of each stream has ended.
     pub(crate) ends: BTreeMap<StreamId, Moment>,
+    /// The last copy in each direction.
+    engines: [Option<usize>; 2],
 }
 
 impl Order {
-    /// The order of pending work, given when events happened that were recorded before.
-    pub(crate) fn new(
-        pending: &[(StreamId, Pending)],
-        timeline: &Timeline,
-        known_events: impl Fn(u64) -> Picoseconds,
-    ) -> Order {
-        let mut order = Order::default();
-        let mut streams: BTreeMap<StreamId, Moment> = BTreeMap::new();
-        let mut engines: [Option<usize>; 2] = [None; 2];
-        let before = |streams: &BTreeMap<StreamId, Moment>, stream: StreamId| {
-            let mut all = Moment { nodes: Vec::new(), not_before: timeline.end_of(stream) };
-            let waits_for = |other: StreamId| {
-                let default = stream == LEGACY || other == LEGACY;
-                other == stream || default && timeline.is_blocking(stream) && timeline.is_blocking(other)
-            };
-            let others = streams.iter().filter(|(other, _)| waits_for(**other));
-            others.for_each(|(_, moment)| all.join(moment));
-            all
+    /// When all work has ended that what comes next in a stream waits for.
+    pub(crate) fn before(&self, stream: StreamId, timeline: &Timeline) -> Moment {
+        let mut all = Moment { nodes: Vec::new(), not_before: timeline.end_of(stream) };
+        let waits_for = |other: StreamId| {
+            let default = stream == LEGACY || other == LEGACY;
+            other == stream || default && timeline.is_blocking(stream) && timeline.is_blocking(other)
         };
-        for (item, (stream, what)) in pending.iter().enumerate() {
-            let mut moment = before(&streams, *stream);
-            match what {
-                Pending::Launch(launch) => {
-                    let not_before = moment.not_before.max(timeline.now() + launch.delay);
-                    order.add(item, *stream, moment.nodes, not_before);
-                }
-                Pending::Copy(copy) => {
-                    let engine = &mut engines[copy.direction as usize];
-                    moment.join(&Moment {
-                        nodes: engine.iter().copied().collect(),
-                        not_before: timeline.engine_free(copy.direction),
-                    });
-                    let not_before = moment.not_before.max(timeline.now());
-                    *engine = Some(order.add(item, *stream, moment.nodes, not_before));
-                }
-                Pending::Record { event } => {
-                    moment.not_before = moment.not_before.max(timeline.now());
-                    order.events.insert(*event, moment);
-                    continue;
-                }
-                Pending::Wait { event } => {
-                    let known = || Moment { nodes: Vec::new(), not_before: known_events(*event) };
-                    let event = order.events.get(event).cloned().unwrap_or_else(known);
-                    streams.entry(*stream).or_default().join(&event);
-                    continue;
-                }
-            }
-            let last = order.nodes.len() - 1;
-            let place = streams.entry(*stream).or_default();
-            *place = Moment { nodes: vec![last], not_before: 0 };
-        }
-        order.ends = streams;
-        order
+        let others = self.ends.iter().filter(|(other, _)| waits_for(**other));
+        others.for_each(|(_, moment)| all.join(moment));
+        all
     }
 
-    fn add(&mut self, item: usize, stream: StreamId, after: Vec<usize>, not_before: Picoseconds) -> usize {
+    /// Adds work of a stream that the host asks for now, given when events happened that were recorded before.
+    pub(crate) fn add(
+        &mut self,
+        item: usize,
+        (stream, what): (StreamId, &Pending),
+        timeline: &Timeline,
+        known_event: impl Fn(u64) -> Picoseconds,
+    ) {
+        let mut moment = self.before(stream, timeline);
+        match what {
+            Pending::Launch(launch) => {
+                let not_before = moment.not_before.max(timeline.now() + launch.delay);
+                self.add_node(item, stream, moment.nodes, not_before);
+            }
+            Pending::Copy(copy) => {
+                moment.join(&Moment {
+                    nodes: self.engines[copy.direction as usize].iter().copied().collect(),
+                    not_before: timeline.engine_free(copy.direction),
+                });
+                let not_before = moment.not_before.max(timeline.now());
+                self.engines[copy.direction as usize] = Some(self.nodes.len());
+                self.add_node(item, stream, moment.nodes, not_before);
+            }
+            Pending::Record { event } => {
+                moment.not_before = moment.not_before.max(timeline.now());
+                self.events.insert(*event, moment);
+            }
+            Pending::Wait { event } => {
+                let known = || Moment { nodes: Vec::new(), not_before: known_event(*event) };
+                let event = self.events.get(event).cloned().unwrap_or_else(known);
+                self.ends.entry(stream).or_default().join(&event);
+            }
+        }
+    }
+
+    fn add_node(&mut self, item: usize, stream: StreamId, after: Vec<usize>, not_before: Picoseconds) {
+        let node = self.nodes.len();
         self.nodes.push(Node { item, stream, after, not_before });
-        self.nodes.len() - 1
+        self.ends.insert(stream, Moment { nodes: vec![node], not_before: 0 });
     }
 
     /// Whether some two of the launches need not wait for each other.
@@ -179,6 +174,72 @@ impl Order {
     }
 }
 
+/// What the host waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    Everything,
+    Stream(StreamId),
+    Event(u64),
+}
+
+/// Work that was put off: part of it may run on the machine, whose plan pauses.
+#[derive(Debug, Default)]
+pub(crate) struct Outstanding {
+    pub(crate) items: Vec<(StreamId, Pending)>,
+    pub(crate) order: Order,
+    /// How many items and nodes the machine has.
+    pub(crate) given: (usize, usize),
+    /// When the machine's plan began.
+    pub(crate) base: Picoseconds,
+    /// When each node began and ended that has.
+    pub(crate) times: Vec<Option<(Picoseconds, Picoseconds)>>,
+}
+
+impl Outstanding {
+    /// The launches that have not ended.
+    pub(crate) fn launches(&self) -> impl Iterator<Item = &PendingLaunch> {
+        let left = self.order.nodes.iter().enumerate().filter(|(node, _)| !self.has_ended(*node));
+        left.filter_map(|(_, node)| self.launch(node))
+    }
+
+    /// The launch of a node, if it is one.
+    pub(crate) fn launch(&self, node: &Node) -> Option<&PendingLaunch> {
+        match &self.items[node.item].1 {
+            Pending::Launch(launch) => Some(launch),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn has_ended(&self, node: usize) -> bool {
+        self.times.get(node).is_some_and(Option::is_some)
+    }
+
+    /// When a moment is, if all of its nodes have ended.
+    pub(crate) fn known(&self, moment: &Moment) -> Option<Picoseconds> {
+        let end = |&node: &usize| self.times.get(node).copied().flatten().map(|(_, end)| end);
+        let ends: Option<Vec<Picoseconds>> = moment.nodes.iter().map(end).collect();
+        ends.map(|ends| ends.into_iter().max().unwrap_or(0).max(moment.not_before))
+    }
+
+    /// The nodes that have not ended of what the host waits for; `None`: all of them.
+    pub(crate) fn awaited(&self, awaited: Awaited, timeline: &Timeline) -> Option<Vec<usize>> {
+        let nodes = match awaited {
+            Awaited::Everything => return None,
+            Awaited::Stream(stream) => self.order.before(stream, timeline).nodes,
+            Awaited::Event(event) => {
+                self.order.events.get(&event).map_or(Vec::new(), |moment| moment.nodes.clone())
+            }
+        };
+        Some(nodes.into_iter().filter(|&node| !self.has_ended(node)).collect())
+    }
+
+    /// Whether it is for the machine to carry out: some of it is there already, or launches may overlap.
+    pub(crate) fn runs_together(&self) -> bool {
+        let is_launch = |item: usize| matches!(self.items[item].1, Pending::Launch(_));
+        self.given.1 > 0 || self.order.overlaps(is_launch)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,8 +252,16 @@ mod tests {
     const DOWN: Direction = Direction::ToHost;
 
     fn after(pending: &[(StreamId, Pending)], timeline: &Timeline) -> Vec<Vec<usize>> {
-        let order = Order::new(pending, timeline, |_| 0);
-        order.nodes.into_iter().map(|node| node.after).collect()
+        ordered(pending, timeline, 0).nodes.into_iter().map(|node| node.after).collect()
+    }
+
+    /// The order of work, with events that were recorded before at a moment.
+    fn ordered(pending: &[(StreamId, Pending)], timeline: &Timeline, events: Picoseconds) -> Order {
+        let mut order = Order::default();
+        for (item, (stream, what)) in pending.iter().enumerate() {
+            order.add(item, (*stream, what), timeline, |_| events);
+        }
+        order
     }
 
     #[test]
@@ -216,7 +285,7 @@ mod tests {
         assert_eq!(after(&pending, &timeline), [vec![], vec![0], vec![0]]);
         // Recorded only later, it happened before.
         let pending = [(b, wait), (b, copy(DOWN)), (a, copy(UP)), (a, record)];
-        let order = Order::new(&pending, &timeline, |_| 55);
+        let order = ordered(&pending, &timeline, 55);
         assert_eq!((order.nodes[0].after.len(), order.nodes[0].not_before), (0, 55));
         assert_eq!(order.events[&7].nodes, [1]);
     }
@@ -227,12 +296,33 @@ mod tests {
         let mut timeline = Timeline::default();
         let (a, b) = (timeline.create(false), timeline.create(false));
         let (record, wait) = (Pending::Record { event: 7 }, Pending::Wait { event: 7 });
-        let overlaps =
-            |pending: &[(StreamId, Pending)]| Order::new(pending, &timeline, |_| 0).overlaps(|_| true);
+        let overlaps = |pending: &[(StreamId, Pending)]| ordered(pending, &timeline, 0).overlaps(|_| true);
         assert!(!overlaps(&[(a, copy(UP)), (a, copy(DOWN)), (a, copy(UP))]));
         assert!(overlaps(&[(a, copy(UP)), (b, copy(DOWN))]));
         assert!(!overlaps(&[(a, copy(UP)), (a, record.clone()), (b, wait.clone()), (b, copy(DOWN))]));
         let three = [(a, copy(UP)), (a, record), (b, wait), (b, copy(DOWN)), (a, copy(UP))];
         assert!(overlaps(&three));
+    }
+
+    #[test]
+    fn what_the_host_waits_for() {
+        let mut timeline = Timeline::default();
+        let (a, b) = (timeline.create(false), timeline.create(false));
+        let mut work = Outstanding::default();
+        for (stream, what) in
+            [(a, copy(UP)), (b, copy(DOWN)), (a, Pending::Record { event: 7 }), (a, copy(UP))]
+        {
+            work.order.add(work.items.len(), (stream, &what), &timeline, |_| 0);
+            work.items.push((stream, what));
+        }
+        let awaited = |work: &Outstanding, what| work.awaited(what, &timeline);
+        assert_eq!(awaited(&work, Awaited::Everything), None);
+        assert_eq!(awaited(&work, Awaited::Stream(a)), Some(vec![2]));
+        assert_eq!(awaited(&work, Awaited::Event(7)), Some(vec![0]));
+        assert_eq!(awaited(&work, Awaited::Stream(LEGACY)), Some(vec![]), "they do not block");
+        work.times = vec![Some((5, 9))];
+        assert_eq!(awaited(&work, Awaited::Event(7)), Some(vec![]));
+        assert_eq!(work.known(&work.order.events[&7]), Some(9));
+        assert_eq!(work.known(&work.order.ends[&a]), None);
     }
 }

@@ -18,12 +18,11 @@ use crate::core::fatbin::{FatBinary, Ptx};
 use crate::core::graphs::Graphs;
 use crate::core::memory::Memory;
 use crate::core::modules::Modules;
-use crate::core::pending::Pending;
+use crate::core::pending::{Awaited, Outstanding};
 use crate::core::properties::Properties;
 use crate::core::record::Record;
 use crate::core::settings::Settings;
 use crate::core::streams::Streams;
-use crate::core::timeline::StreamId;
 
 /// Everything that calls of the runtime share.
 pub(crate) struct Process {
@@ -56,7 +55,7 @@ pub(crate) struct Open {
     pub(crate) arrays: Arrays,
     pub(crate) record: Record,
     /// Work of streams that is put off, with its stream.
-    pub(super) pending: Vec<(StreamId, Pending)>,
+    pub(super) pending: Outstanding,
     /// What kernels have printed and the host has not seen yet.
     pub(super) printed: String,
 }
@@ -210,6 +209,19 @@ impl Process {
         self.open_busy()
     }
 
+    /// The device with the work of a stream done, or that before an event. Other work may be pending.
+    pub(crate) fn open_after(&mut self, awaited: Awaited) -> Result<&mut Open> {
+        self.check()?;
+        self.settle_until(awaited)?;
+        self.open_busy()
+    }
+
+    /// The same for the handle of a stream.
+    pub(crate) fn open_after_stream(&mut self, handle: u64) -> Result<&mut Open> {
+        let stream = self.open_busy()?.streams.find(handle)?;
+        self.open_after(Awaited::Stream(stream))
+    }
+
     /// The device, whose work may be pending, opened if it was not: for what neither changes that work nor sees what
     /// it does. Settings that describe no device end the process: no call could say so.
     pub(crate) fn open_busy(&mut self) -> Result<&mut Open> {
@@ -228,7 +240,16 @@ impl Process {
                 let memory = Memory::new(self.settings.allocation_granule());
                 let printed = String::new();
                 let (arrays, record) = (Arrays::default(), Record::new(json));
-                Ok(Open { gpu, properties, memory, streams, arrays, record, pending: Vec::new(), printed })
+                Ok(Open {
+                    gpu,
+                    properties,
+                    memory,
+                    streams,
+                    arrays,
+                    record,
+                    pending: Outstanding::default(),
+                    printed,
+                })
             });
             self.open = Some(opened.unwrap_or_else(|error| {
                 complain(error);

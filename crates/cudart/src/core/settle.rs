@@ -3,23 +3,33 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use warploom::{Arg, Error, Move, MoveFrom, Plan, Report};
+use warploom::{Arg, Error, Move, MoveFrom, Plan, PlanRun, Report};
 
 use crate::core::error::{CudaError, Result};
 use crate::core::launch::{Ran, failure, within};
-use crate::core::pending::{Moment, Node, Order, Pending, PendingLaunch};
+use crate::core::pending::{Awaited, Outstanding, Pending, PendingLaunch};
 use crate::core::process::{Open, Process, complain};
 use crate::core::timeline::{Picoseconds, StreamId};
 
 impl Process {
     /// Does all that is pending. A kernel that fails gives its error to this call and all later ones.
     pub(crate) fn settle(&mut self) -> Result {
-        let Some(open) = self.opened().filter(|open| !open.pending.is_empty()) else { return Ok(()) };
-        let pending = std::mem::take(&mut open.pending);
-        let order = open.streams.order(&pending);
-        let is_launch = |item: usize| matches!(pending[item].1, Pending::Launch(_));
-        let together = order.overlaps(is_launch) && self.run_together(&pending, &order)?;
-        if together { Ok(()) } else { self.run_in_turn(pending) }
+        self.settle_until(Awaited::Everything)
+    }
+
+    /// Does what is pending of the work that the host waits for. Kernels of other streams that run beside it go on with
+    /// the next call.
+    pub(crate) fn settle_until(&mut self, awaited: Awaited) -> Result {
+        let Some(open) = self.opened().filter(|open| open.is_pending()) else { return Ok(()) };
+        open.tell_moments();
+        let awaited = open.streams.awaited(&open.pending, awaited);
+        if awaited.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(());
+        }
+        if open.pending.runs_together() && self.run_together(awaited)? {
+            return Ok(());
+        }
+        self.run_in_turn()
     }
 
     /// The same in a call that does not wait: the error of a kernel that fails is given by later calls.
@@ -52,9 +62,12 @@ impl Process {
         Ok(())
     }
 
-    fn run_in_turn(&mut self, pending: Vec<(StreamId, Pending)>) -> Result {
+    /// Does all that the machine does not have yet, one after the other.
+    fn run_in_turn(&mut self) -> Result {
+        let Some(open) = self.opened() else { return Err(CudaError::INITIALIZATION) };
+        let Outstanding { items, given: (given, _), .. } = std::mem::take(&mut open.pending);
         let mut all = Ok(());
-        for (stream, what) in pending {
+        for (stream, what) in items.into_iter().skip(given) {
             // After a kernel that failed nothing runs.
             self.check()?;
             let Some(open) = self.opened() else { return Err(CudaError::INITIALIZATION) };
@@ -72,35 +85,40 @@ impl Process {
         self.check().and(all)
     }
 
-    /// Runs all of it on one machine. Returns false if that cannot be done, and nothing was.
-    fn run_together(&mut self, pending: &[(StreamId, Pending)], order: &Order) -> Result<bool> {
+    /// Runs pending work on one machine until the awaited nodes have ended, or all of it. Returns false if what was put
+    /// off last cannot run together with the rest, which then has ended.
+    fn run_together(&mut self, awaited: Option<Vec<usize>>) -> Result<bool> {
+        let Some(open) = self.opened() else { return Err(CudaError::INITIALIZATION) };
+        let Some(mut plan) = open.plan() else { return self.finish_plan() };
+        let can_pause = open.gpu.chip().is_some_and(|chip| !chip.has_coherent_l1s());
+        plan.until = awaited.filter(|_| can_pause).unwrap_or_default();
+        open.memory.bring_to_device(&mut open.gpu)?;
+        if self.carry_out(plan)? { Ok(true) } else { self.finish_plan() }
+    }
+
+    /// Lets the plan run to its end, if there is one, without what was put off last. Returns false.
+    fn finish_plan(&mut self) -> Result<bool> {
+        let Some(open) = self.opened() else { return Err(CudaError::INITIALIZATION) };
+        let (items, nodes) = open.pending.given;
+        if nodes > 0 {
+            open.memory.bring_to_device(&mut open.gpu)?;
+            // Those that the machine does not have wait in the meantime.
+            let others = open.pending.items.split_off(items);
+            open.pending.order.nodes.truncate(nodes);
+            let carried_out = self.carry_out(Plan::more(nodes));
+            let Some(open) = self.opened() else { return Err(CudaError::INITIALIZATION) };
+            open.pending = Outstanding { items: others, ..Outstanding::default() };
+            carried_out?;
+        }
+        Ok(false)
+    }
+
+    /// Carries a plan out, and tells what became of it. Returns false if it cannot be, and nothing was.
+    fn carry_out(&mut self, mut plan: Plan) -> Result<bool> {
         let (limit, max_cycles) = (self.settings.time_limit, self.settings.max_cycles);
         let Some(open) = self.opened() else { return Err(CudaError::INITIALIZATION) };
-        let base = open.streams.now();
-        let cycle_ps = open.cycle_ps();
-        let cycles = |time: Picoseconds| (time as f64 / cycle_ps).ceil() as u64;
-        let mut plan = Plan::new(open.properties.most_kernels);
-        let mut launches: Vec<&PendingLaunch> = Vec::new();
-        for node in &order.nodes {
-            let not_before = cycles(node.not_before.saturating_sub(base));
-            match &pending[node.item].1 {
-                Pending::Launch(launch) => {
-                    let arguments: Vec<_> = launch.arguments.iter().map(|bytes| Arg::bytes(bytes)).collect();
-                    let shape = &launch.launch;
-                    if plan.kernel(&node.after, not_before, &launch.kernel, shape, &arguments).is_err() {
-                        return Ok(false);
-                    }
-                    launches.push(launch);
-                }
-                Pending::Copy(copy) => {
-                    plan.copy(&node.after, not_before, cycles(copy.duration), copy.moves.clone());
-                }
-                Pending::Record { .. } | Pending::Wait { .. } => {}
-            }
-        }
         plan.max_cycles = max_cycles;
-        open.memory.bring_to_device(&mut open.gpu)?;
-        let limit = limit.map(|limit| limit * launches.len() as u32);
+        let limit = limit.map(|limit| limit * open.pending.launches().count() as u32);
         let run = |interrupt: Option<Arc<AtomicBool>>| {
             plan.interrupt = interrupt;
             open.gpu.run_plan(plan)
@@ -108,26 +126,18 @@ impl Process {
         let (run, out_of_time) = within(limit, run);
         let Ok(run) = run else { return Ok(false) };
         open.memory.bring_to_host(&open.gpu)?;
-        let moment = |cycle: u64| base + (cycle as f64 * cycle_ps) as u64;
-        let times: Vec<_> =
-            run.times.iter().map(|time| time.map(|(start, end)| (moment(start), moment(end)))).collect();
-        open.tell_times(pending, order, &times);
-        let numbers = order.nodes.iter().enumerate().filter_map(|(node, Node { item, stream, .. })| {
-            matches!(pending[*item].1, Pending::Launch(_)).then_some((node, *stream))
-        });
-        let mut ran: Vec<_> = numbers.zip(launches.iter().zip(&run.kernels)).collect();
-        // Lines are written as launches end.
-        ran.sort_by_key(|((node, _), (launch, _))| {
-            (times[*node].map_or(u64::MAX, |(_, end)| end), launch.number)
-        });
         let mut failed = None;
-        for ((node, stream), (launch, result)) in ran {
+        for (node, result) in open.ran(&run) {
+            let Some(launch) = open.pending.launch(&open.pending.order.nodes[node]).cloned() else {
+                continue;
+            };
+            let stream = open.pending.order.nodes[node].stream;
             let report = match result {
                 Ok(report) => Some(report),
                 Err(error) => error.report(),
             };
             if let Some(report) = report {
-                let start = times[node].map_or(base, |(start, _)| start);
+                let start = open.pending.times[node].map_or(open.pending.base, |(start, _)| start);
                 let ran = launch.ran(stream, report, result.as_ref().err());
                 open.note_at(&ran, start);
                 open.tell(&ran);
@@ -140,6 +150,10 @@ impl Process {
                     failed = Some(failure(error));
                 }
             }
+        }
+        open.tell_moments();
+        if run.is_over {
+            open.pending = Outstanding::default();
         }
         self.sticky = self.sticky.or(failed);
         self.check().map(|()| true)
@@ -167,12 +181,77 @@ impl Open {
 
     /// Whether work is put off.
     pub(crate) fn is_pending(&self) -> bool {
-        !self.pending.is_empty()
+        !self.pending.items.is_empty()
     }
 
     /// Puts off work of a stream.
     pub(crate) fn put_off(&mut self, stream: StreamId, what: Pending) {
-        self.pending.push((stream, what));
+        self.streams.put_off(&mut self.pending, stream, what);
+    }
+
+    /// A plan of the work that the machine does not have, or more of the one that pauses; `None` if there cannot be.
+    fn plan(&mut self) -> Option<Plan> {
+        let cycle_ps = self.cycle_ps();
+        let Outstanding { items, order, given, base, .. } = &mut self.pending;
+        let mut plan = match given.1 {
+            0 => {
+                // Nothing begins sooner.
+                *base = order.nodes.iter().map(|node| node.not_before).min().unwrap_or(0);
+                Plan::new(self.properties.most_kernels)
+            }
+            nodes => Plan::more(nodes),
+        };
+        let cycles = |time: Picoseconds| (time as f64 / cycle_ps).ceil() as u64;
+        for node in &order.nodes[given.1..] {
+            let not_before = cycles(node.not_before.saturating_sub(*base));
+            match &items[node.item].1 {
+                Pending::Launch(launch) => {
+                    let arguments: Vec<_> = launch.arguments.iter().map(|bytes| Arg::bytes(bytes)).collect();
+                    plan.kernel(&node.after, not_before, &launch.kernel, &launch.launch, &arguments).ok()?;
+                }
+                Pending::Copy(copy) => {
+                    plan.copy(&node.after, not_before, cycles(copy.duration), copy.moves.clone());
+                }
+                Pending::Record { .. } | Pending::Wait { .. } => {}
+            }
+        }
+        Some(plan)
+    }
+
+    /// Notes what the machine has by now, and the times of nodes that have ended since. Returns what became of launches
+    /// in the order of their ends, in which they are told.
+    fn ran<'r>(&mut self, run: &'r PlanRun) -> Vec<(usize, &'r std::result::Result<Report, Error>)> {
+        let cycle_ps = self.cycle_ps();
+        let Outstanding { items, order, given, base, times } = &mut self.pending;
+        *given = (items.len(), order.nodes.len());
+        let moment = |cycle: u64| *base + (cycle as f64 * cycle_ps) as u64;
+        let before: Vec<bool> =
+            (0..run.times.len()).map(|node| times.get(node).is_some_and(Option::is_some)).collect();
+        *times = run.times.iter().map(|time| time.map(|(start, end)| (moment(start), moment(end)))).collect();
+        for (node, _) in before.iter().enumerate().filter(|(_, ended)| !**ended) {
+            let (Some((start, end)), Pending::Copy(copy)) = (times[node], &items[order.nodes[node].item].1)
+            else {
+                continue;
+            };
+            self.streams.ran(order.nodes[node].stream, copy.direction.into(), start, end);
+        }
+        let mut results: Vec<_> = run.kernels.iter().map(|(node, result)| (*node, result)).collect();
+        results.sort_by_key(|(node, _)| (times[*node].map_or(u64::MAX, |(_, end)| end), *node));
+        results
+    }
+
+    /// Tells the streams when events happened and their work ended, as far as that is known.
+    fn tell_moments(&mut self) {
+        for (event, moment) in &self.pending.order.events {
+            if let Some(moment) = self.pending.known(moment) {
+                self.streams.happened(*event, moment);
+            }
+        }
+        for (stream, moment) in &self.pending.order.ends {
+            if let Some(end) = self.pending.known(moment) {
+                self.streams.ends(*stream, end);
+            }
+        }
     }
 
     /// Bytes move now. Memory that is shared is the host's between launches.
@@ -182,30 +261,5 @@ impl Open {
             &MoveFrom::Device { address, bytes } => self.read_either(address, bytes as usize)?,
         };
         self.write_either(moved.to, &data)
-    }
-
-    /// Tells the streams when their work began and ended, as far as it has.
-    fn tell_times(
-        &mut self,
-        pending: &[(StreamId, Pending)],
-        order: &Order,
-        times: &[Option<(Picoseconds, Picoseconds)>],
-    ) {
-        for (node, time) in order.nodes.iter().zip(times) {
-            let &Some((start, end)) = time else { continue };
-            if let Pending::Copy(copy) = &pending[node.item].1 {
-                self.streams.ran(node.stream, copy.direction.into(), start, end);
-            }
-        }
-        let end_of = |moment: &Moment| {
-            let ends = moment.nodes.iter().filter_map(|&node| times[node]).map(|(_, end)| end);
-            ends.max().unwrap_or(0).max(moment.not_before)
-        };
-        for (event, moment) in &order.events {
-            self.streams.happened(*event, end_of(moment));
-        }
-        for (stream, moment) in &order.ends {
-            self.streams.ends(*stream, end_of(moment));
-        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::core::error::{CudaError, Result};
-use crate::core::pending::{Order, Pending};
+use crate::core::pending::{Awaited, Outstanding, Pending};
 use crate::core::timeline::{Engine, LEGACY, Picoseconds, StreamId, Timeline};
 
 #[derive(Debug, Default)]
@@ -79,18 +79,19 @@ impl Streams {
         self.timeline.count()
     }
 
-    /// What pending work waits for.
-    pub(crate) fn order(&self, pending: &[(StreamId, Pending)]) -> Order {
+    /// Puts off work of a stream.
+    pub(crate) fn put_off(&self, work: &mut Outstanding, stream: StreamId, what: Pending) {
         let known = |event: u64| {
             let event = event.checked_sub(FIRST_HANDLE).and_then(|event| self.events.get(&event));
             event.copied().flatten().unwrap_or(0)
         };
-        Order::new(pending, &self.timeline, known)
+        work.order.add(work.items.len(), (stream, &what), &self.timeline, known);
+        work.items.push((stream, what));
     }
 
-    /// The host's simulated time.
-    pub(crate) fn now(&self) -> Picoseconds {
-        self.timeline.now()
+    /// The nodes that have not ended of what the host waits for; `None`: all of them.
+    pub(crate) fn awaited(&self, work: &Outstanding, awaited: Awaited) -> Option<Vec<usize>> {
+        work.awaited(awaited, &self.timeline)
     }
 
     pub(crate) fn synchronize(&mut self, handle: u64) -> Result {

@@ -42,6 +42,17 @@ int main(int count, char **words) {
         flag = (unsigned *)16;
         report("launch", cudaLaunchKernel((void *)set_flag, one, one, sets, 0, b));
         report("last", cudaGetLastError());
+    } else if (!strncmp(mode, "later", 5)) {
+        /* The host waits for the other stream while the kernel waits, and only then lets it end. */
+        for (int round = 0; round < 3; round++) {
+            report("launch", cudaLaunchKernel((void *)vecadd, one, one, 0, 0, b));
+            report("wait", round ? cudaStreamSynchronize(b) : cudaEventRecord(event, b) | cudaEventSynchronize(event));
+        }
+        unsigned seen = 9;
+        report("copy", cudaMemcpyAsync(&seen, out, 4, 2, b));
+        printf("%u\n", seen);
+        if (!strcmp(mode, "later_copy")) report("copy", cudaMemcpyAsync(flag, &value, 4, 1, b));
+        else report("launch", cudaLaunchKernel((void *)set_flag, one, one, sets, 0, b));
     } else if (!strcmp(mode, "order")) {
         /* Ordered by the event, so that the flag is never set in time. */
         report("wait", cudaStreamWaitEvent(b, event, 0));

@@ -193,6 +193,11 @@ pub fn text(name_or_path: &str) -> Result<String, ChipError> {
 }
 
 impl Chip {
+    /// Whether L1s keep values that memory does not have yet.
+    pub fn has_coherent_l1s(&self) -> bool {
+        self.l1.coherence != Coherence::None
+    }
+
     /// A built-in chip by name, or a chip file by path, with `key.path=value` overrides applied in order.
     pub fn load(name_or_path: &str, overrides: &[String]) -> Result<Chip, ChipError> {
         Chip::parse(name_or_path, &text(name_or_path)?, overrides)

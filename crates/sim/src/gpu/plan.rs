@@ -3,7 +3,6 @@
 use std::any::Any;
 
 use super::*;
-use crate::chip::timing::Coherence;
 use crate::exec::notes::Notes;
 use crate::exec::output::Output;
 use crate::exec::stop::Stop;
@@ -216,7 +215,7 @@ impl Gpu {
         if let Some((_, what)) = refused.into_iter().find(|(is_asked, _)| *is_asked) {
             return Err(Unlaunchable::Together(what));
         }
-        if !until.is_empty() && self.chip.l1.coherence != Coherence::None {
+        if !until.is_empty() && self.chip.has_coherent_l1s() {
             // An L1 may hold what the host reads or writes.
             return Err(Unlaunchable::Together("paused on a chip with coherent L1s"));
         }
@@ -255,7 +254,7 @@ impl Gpu {
     }
 
     fn check_moves(&self, moves: &[Move]) -> Result<(), Unlaunchable> {
-        if self.chip.l1.coherence != Coherence::None && !moves.is_empty() {
+        if self.chip.has_coherent_l1s() && !moves.is_empty() {
             // An L1 may hold what the copy reads or writes.
             return Err(Unlaunchable::Together("run beside copies on a chip with coherent L1s"));
         }
