@@ -74,6 +74,8 @@ pub(crate) struct Sim {
 struct Planned {
     /// How many pieces it has.
     pieces: usize,
+    /// The shape of one of its kernels.
+    shape: Option<Shape>,
     /// The kernels that have not ended, by the number of their piece.
     kernels: BTreeMap<usize, (Kernel, Shape, Occupancy)>,
 }
@@ -321,8 +323,8 @@ impl Backend for Sim {
             };
             pieces.push(warploom_sim::plan::Piece { after, not_before, work });
         }
-        let known = added.values().chain(self.planned.kernels.values()).next();
-        let Some(&(_, shape, _)) = known else {
+        let added_shape = added.values().map(|&(_, shape, _)| shape).next();
+        let Some(shape) = self.planned.shape.or(added_shape) else {
             return Err(Error::Misuse("a plan needs a kernel".to_string()));
         };
         let count = before + pieces.len();
@@ -341,7 +343,7 @@ impl Backend for Sim {
         }
         match run.is_over {
             true => self.planned = Planned::default(),
-            false => self.planned.pieces = count,
+            false => (self.planned.pieces, self.planned.shape) = (count, Some(shape)),
         }
         Ok(PlanRun { times: run.times, kernels, is_over: run.is_over })
     }

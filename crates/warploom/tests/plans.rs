@@ -375,7 +375,20 @@ fn the_host_has_memory_while_a_plan_pauses() {
         host.gpu.launch(&host.kernel("set_flag"), one(), args![&other, 1u32]).unwrap();
         assert!(host.gpu.run_plan(Plan::more(2)).is_err());
     }
-    let mut host = host("apu");
+    // Only a copy is left when the plan goes on.
+    let mut host = self::host("gtx480");
+    let out = host.words(1);
+    let mut plan = Plan::new(16);
+    let first = plan.kernel(&[], 0, &host.kernel("set_flag"), &one(), args![&out, 9u32]).unwrap();
+    let bytes = MoveFrom::Host(3u32.to_le_bytes().to_vec());
+    plan.copy(&[first], 0, 5000, vec![Move { to: out.address(), from: bytes }]);
+    plan.until = vec![first];
+    assert!(!host.run(plan).is_over);
+    assert_eq!(out.read(&host.gpu).unwrap(), [9]);
+    let run = host.run(Plan::more(2));
+    assert!(run.is_over && run.kernels.is_empty() && run.times[1].is_some());
+    assert_eq!(out.read(&host.gpu).unwrap(), [3]);
+    let mut host = self::host("apu");
     let out = host.words(1);
     let mut plan = Plan::new(16);
     plan.kernel(&[], 0, &host.kernel("set_flag"), &one(), args![&out, 9u32]).unwrap();

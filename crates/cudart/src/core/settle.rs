@@ -93,7 +93,7 @@ impl Process {
         let can_pause = open.gpu.chip().is_some_and(|chip| !chip.has_coherent_l1s());
         plan.until = awaited.filter(|_| can_pause).unwrap_or_default();
         open.memory.bring_to_device(&mut open.gpu)?;
-        if self.carry_out(plan)? { Ok(true) } else { self.finish_plan() }
+        if self.carry_out(plan)?.is_ok() { Ok(true) } else { self.finish_plan() }
     }
 
     /// Lets the plan run to its end, if there is one, without what was put off last. Returns false.
@@ -108,13 +108,17 @@ impl Process {
             let carried_out = self.carry_out(Plan::more(nodes));
             let Some(open) = self.opened() else { return Err(CudaError::INITIALIZATION) };
             open.pending = Outstanding { items: others, ..Outstanding::default() };
-            carried_out?;
+            carried_out?.map_err(|error| {
+                complain(format!("kernels that run together: {error}"));
+                CudaError::LAUNCH_FAILURE
+            })?;
         }
         Ok(false)
     }
 
-    /// Carries a plan out, and tells what became of it. Returns false if it cannot be, and nothing was.
-    fn carry_out(&mut self, mut plan: Plan) -> Result<bool> {
+    /// Carries a plan out, and tells what became of it. The inner error is that of a plan of which nothing was carried
+    /// out.
+    fn carry_out(&mut self, mut plan: Plan) -> Result<std::result::Result<(), Error>> {
         let (limit, max_cycles) = (self.settings.time_limit, self.settings.max_cycles);
         let Some(open) = self.opened() else { return Err(CudaError::INITIALIZATION) };
         plan.max_cycles = max_cycles;
@@ -124,7 +128,10 @@ impl Process {
             open.gpu.run_plan(plan)
         };
         let (run, out_of_time) = within(limit, run);
-        let Ok(run) = run else { return Ok(false) };
+        let run = match run {
+            Ok(run) => run,
+            Err(error) => return Ok(Err(error)),
+        };
         open.memory.bring_to_host(&open.gpu)?;
         let mut failed = None;
         for (node, result) in open.ran(&run) {
@@ -156,7 +163,7 @@ impl Process {
             open.pending = Outstanding::default();
         }
         self.sticky = self.sticky.or(failed);
-        self.check().map(|()| true)
+        self.check().map(Ok)
     }
 }
 
