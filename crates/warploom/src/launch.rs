@@ -27,6 +27,8 @@ pub struct Launch {
     pub cluster: Option<[u32; 3]>,
     /// All CTAs are resident at once, so that they can wait for each other; refused if they do not fit.
     pub cooperative: bool,
+    /// In a plan: whose CTAs start before those of other kernels that are there. Lower numbers come first.
+    pub priority: i32,
     /// Simulated chips only: how this launch is executed, if not as the device's others.
     pub model: Option<SimModel>,
     /// Real GPUs only: the launch is ended as a hang after this time.
@@ -51,6 +53,7 @@ impl Launch {
             dynamic_shared_bytes: 0,
             cluster: None,
             cooperative: false,
+            priority: 0,
             model: None,
             time_limit: None,
             repeat: 0,

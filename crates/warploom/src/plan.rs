@@ -61,7 +61,7 @@ pub(crate) struct Piece {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    Kernel { kernel: Kernel, shape: Shape, params: Vec<u8> },
+    Kernel { kernel: Kernel, shape: Shape, priority: i32, params: Vec<u8> },
     Copy { cycles: u64, moves: Vec<Move> },
 }
 
@@ -80,7 +80,7 @@ impl Plan {
     }
 
     /// Adds a kernel that begins after other pieces, and no sooner than `not_before` cycles after the plan's begin.
-    /// Returns its number. Of the launch, only the shape counts; cooperative launches cannot be pieces of a plan.
+    /// Returns its number. Of the launch, shape and priority count; cooperative launches cannot be pieces of a plan.
     pub fn kernel<'a>(
         &mut self,
         after: &[usize],
@@ -90,7 +90,8 @@ impl Plan {
         args: impl AsRef<[Arg<'a>]>,
     ) -> Result<usize> {
         let params = pack(kernel.info(), args.as_ref())?;
-        let work = Work::Kernel { kernel: kernel.clone(), shape: shape(kernel, launch), params };
+        let (shape, priority) = (shape(kernel, launch), launch.priority);
+        let work = Work::Kernel { kernel: kernel.clone(), shape, priority, params };
         Ok(self.add(after, not_before, work))
     }
 

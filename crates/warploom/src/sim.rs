@@ -313,11 +313,12 @@ impl Backend for Sim {
         for (at, Piece { after, not_before, work }) in plan.pieces.into_iter().enumerate() {
             let work = match work {
                 Work::Copy { cycles, moves } => warploom_sim::plan::Work::Copy { cycles, moves },
-                Work::Kernel { kernel, shape, params } => {
+                Work::Kernel { kernel, shape, priority, params } => {
                     let loaded = sim_kernel(&kernel)?.clone();
                     let occupancy = self.gpu.occupancy(&loaded, shape).map_err(|e| unlaunchable(e, shape))?;
                     added.insert(before + at, (kernel, shape, occupancy));
-                    let planned = warploom_sim::plan::PlannedKernel { kernel: loaded, shape, params };
+                    let planned =
+                        warploom_sim::plan::PlannedKernel { kernel: loaded, shape, priority, params };
                     warploom_sim::plan::Work::Kernel(planned)
                 }
             };

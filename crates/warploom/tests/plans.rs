@@ -249,6 +249,28 @@ fn the_later_kernel_takes_what_is_left() {
     assert_eq!((report(&run, 0).ctas, report(&run, 1).ctas), (135, 30));
 }
 
+/// CTAs of a kernel of higher priority start as soon as others end.
+#[test]
+fn the_first_priority_goes_first() {
+    let second = |priority| {
+        let mut host = host("gtx480");
+        let out = host.words(1);
+        let mut plan = Plan::new(16);
+        let launch = Launch::grid(15 * 8 * 4).block(192);
+        plan.kernel(&[], 0, &host.kernel("compute"), &launch, args![&out]).unwrap();
+        let other = Launch { priority, ..Launch::grid(15).block(192) };
+        plan.kernel(&[], 2000, &host.kernel("compute"), &other, args![&out]).unwrap();
+        let run = host.run(plan);
+        let [first, second] = [0, 1].map(|at| run.times[at].unwrap());
+        (first, second)
+    };
+    let (long, plain) = second(0);
+    assert!(plain.0 > long.1 * 2 / 3, "{long:?} {plain:?}");
+    let (long, urgent) = second(-1);
+    assert!(urgent.1 < long.1 * 2 / 3, "{long:?} {urgent:?}");
+    assert_eq!(second(1), second(0));
+}
+
 #[test]
 fn no_more_kernels_than_the_chip_takes() {
     let mut host = host("gtx480");
@@ -361,7 +383,7 @@ fn the_host_has_memory_while_a_plan_pauses() {
             (vec![9], vec![0]),
             "{chip}"
         );
-        let refused = host.gpu.launch(&host.kernel("set_flag"), one(), args![&other, 1u32]).unwrap_err();
+        let refused = host.gpu.launch(host.kernel("set_flag"), one(), args![&other, 1u32]).unwrap_err();
         assert!(refused.to_string().contains("a plan pauses"), "{refused}");
         let refused = host.gpu.run_plan(Plan::new(16)).unwrap_err().to_string();
         assert!(refused.contains("go on with `Plan::more(2)`"), "{refused}");
@@ -372,7 +394,7 @@ fn the_host_has_memory_while_a_plan_pauses() {
         let run = host.run(Plan::more(2));
         assert_eq!((run.kernels[0].0, run.is_over), (0, true));
         assert_eq!(out.read(&host.gpu).unwrap(), [5], "{chip}");
-        host.gpu.launch(&host.kernel("set_flag"), one(), args![&other, 1u32]).unwrap();
+        host.gpu.launch(host.kernel("set_flag"), one(), args![&other, 1u32]).unwrap();
         assert!(host.gpu.run_plan(Plan::more(2)).is_err());
     }
     // Only a copy is left when the plan goes on.

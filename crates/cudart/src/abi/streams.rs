@@ -15,25 +15,30 @@ pub(super) unsafe extern "C" fn cudaStreamCreate(place: *mut Handle) -> i32 {
 
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaStreamCreateWithFlags(place: *mut Handle, flags: u32) -> i32 {
-    call(|process| {
-        let stream = process.open_busy()?.streams.create(flags & NON_BLOCKING == 0);
-        unsafe { put_pointer(place, stream) }
-    })
+    unsafe { cudaStreamCreateWithPriority(place, flags, 0) }
 }
 
-/// Kernels start in the order in which they come, whatever their priorities.
+/// A priority beyond the range counts as its nearest, as in CUDA.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaStreamCreateWithPriority(
     place: *mut Handle,
     flags: u32,
-    _priority: c_int,
+    priority: c_int,
 ) -> i32 {
-    unsafe { cudaStreamCreateWithFlags(place, flags) }
+    call(|process| {
+        let open = process.open_busy()?;
+        let priority = priority.clamp(open.properties.greatest_priority(), 0);
+        unsafe { put_pointer(place, open.streams.create(flags & NON_BLOCKING == 0, priority)) }
+    })
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn cudaStreamGetPriority(_stream: Handle, place: *mut c_int) -> i32 {
-    call(|_| unsafe { put(place, 0) })
+pub(super) unsafe extern "C" fn cudaStreamGetPriority(stream: Handle, place: *mut c_int) -> i32 {
+    call(|process| {
+        let streams = &process.open_busy()?.streams;
+        let priority = streams.priority(streams.find(stream as u64)?);
+        unsafe { put(place, priority) }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -65,7 +70,10 @@ pub(super) unsafe extern "C" fn cudaDeviceGetStreamPriorityRange(
     least: *mut c_int,
     greatest: *mut c_int,
 ) -> i32 {
-    call(|_| unsafe { put(least, 0).and_then(|()| put(greatest, 0)) })
+    call(|process| {
+        let first = process.open_busy()?.properties.greatest_priority();
+        unsafe { put(least, 0).and_then(|()| put(greatest, first)) }
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -74,6 +74,7 @@ impl Process {
         let stream = open.streams.find(request.stream)?;
         let overhead_ns = open.gpu.chip().map_or(0, |chip| u64::from(chip.launch.overhead_ns));
         let arguments = arguments.to_vec();
+        let launch = Launch { priority: open.streams.priority(stream), ..launch };
         let launched = PendingLaunch { kernel, plain, number, launch, arguments, delay: overhead_ns * 1000 };
         let streams = open.streams.count();
         if observed && streams > 1 {

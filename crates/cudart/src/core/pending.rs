@@ -148,29 +148,56 @@ impl Order {
         self.ends.insert(stream, Moment { nodes: vec![node], not_before: 0 });
     }
 
-    /// Whether some two of the launches need not wait for each other.
-    pub(crate) fn overlaps(&self, is_launch: impl Fn(usize) -> bool) -> bool {
-        // Launches that end before a node begins, as bits, and all launches so far.
+    /// Whether a launch, and another or a copy to the device, need not wait for each other: one may wait for what the
+    /// other does.
+    pub(crate) fn overlaps(&self, kind: impl Fn(usize) -> Kind) -> bool {
+        // As bits: those that end before a node begins, all launches so far, and all copies to the device.
         let words = self.nodes.len().div_ceil(64);
         let mut before: Vec<Vec<u64>> = Vec::with_capacity(self.nodes.len());
-        let mut launches = vec![0u64; words];
+        let (mut launches, mut copies) = (vec![0u64; words], vec![0u64; words]);
         for (at, node) in self.nodes.iter().enumerate() {
             let mut ended = vec![0u64; words];
             for &earlier in &node.after {
                 ended.iter_mut().zip(&before[earlier]).for_each(|(all, more)| *all |= more);
-                if is_launch(self.nodes[earlier].item) {
-                    ended[earlier / 64] |= 1 << (earlier % 64);
-                }
+                ended[earlier / 64] |= 1 << (earlier % 64);
             }
-            if is_launch(node.item) {
-                if ended != launches {
-                    return true;
-                }
-                launches[at / 64] |= 1 << (at % 64);
+            let misses =
+                |others: &[u64]| others.iter().zip(&ended).any(|(others, ended)| others & !ended != 0);
+            let kind = kind(node.item);
+            let overlaps = match kind {
+                Kind::Launch => misses(&launches) || misses(&copies),
+                Kind::CopyToDevice => misses(&launches),
+                Kind::Other => false,
+            };
+            if overlaps {
+                return true;
+            }
+            match kind {
+                Kind::Launch => launches[at / 64] |= 1 << (at % 64),
+                Kind::CopyToDevice => copies[at / 64] |= 1 << (at % 64),
+                Kind::Other => {}
             }
             before.push(ended);
         }
         false
+    }
+}
+
+/// What kernels of other streams can wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Launch,
+    CopyToDevice,
+    Other,
+}
+
+impl Pending {
+    fn kind(&self) -> Kind {
+        match self {
+            Pending::Launch(_) => Kind::Launch,
+            Pending::Copy(PendingCopy { direction: Direction::ToDevice, .. }) => Kind::CopyToDevice,
+            _ => Kind::Other,
+        }
     }
 }
 
@@ -233,10 +260,9 @@ impl Outstanding {
         Some(nodes.into_iter().filter(|&node| !self.has_ended(node)).collect())
     }
 
-    /// Whether it is for the machine to carry out: some of it is there already, or launches may overlap.
+    /// Whether it is for the machine to carry out: some of it is there already, or launches may overlap with something.
     pub(crate) fn runs_together(&self) -> bool {
-        let is_launch = |item: usize| matches!(self.items[item].1, Pending::Launch(_));
-        self.given.1 > 0 || self.order.overlaps(is_launch)
+        self.given.1 > 0 || self.order.overlaps(|item| self.items[item].1.kind())
     }
 }
 
@@ -267,7 +293,7 @@ mod tests {
     #[test]
     fn streams_and_engines() {
         let mut timeline = Timeline::default();
-        let (a, b, free) = (timeline.create(true), timeline.create(true), timeline.create(false));
+        let (a, b, free) = (timeline.create(true, 0), timeline.create(true, 0), timeline.create(false, 0));
         let pending = [(a, copy(UP)), (b, copy(DOWN)), (free, copy(UP)), (a, copy(DOWN))];
         assert_eq!(after(&pending, &timeline), [vec![], vec![], vec![0], vec![0, 1]]);
         // The default stream waits for blocking ones, and they for it.
@@ -279,7 +305,7 @@ mod tests {
     #[test]
     fn events() {
         let mut timeline = Timeline::default();
-        let (a, b) = (timeline.create(false), timeline.create(false));
+        let (a, b) = (timeline.create(false, 0), timeline.create(false, 0));
         let (record, wait) = (Pending::Record { event: 7 }, Pending::Wait { event: 7 });
         let pending = [(a, copy(UP)), (a, record.clone()), (a, copy(UP)), (b, wait.clone()), (b, copy(DOWN))];
         assert_eq!(after(&pending, &timeline), [vec![], vec![0], vec![0]]);
@@ -294,20 +320,26 @@ mod tests {
     #[test]
     fn what_can_overlap() {
         let mut timeline = Timeline::default();
-        let (a, b) = (timeline.create(false), timeline.create(false));
+        let (a, b) = (timeline.create(false, 0), timeline.create(false, 0));
         let (record, wait) = (Pending::Record { event: 7 }, Pending::Wait { event: 7 });
-        let overlaps = |pending: &[(StreamId, Pending)]| ordered(pending, &timeline, 0).overlaps(|_| true);
+        let overlaps =
+            |pending: &[(StreamId, Pending)]| ordered(pending, &timeline, 0).overlaps(|_| Kind::Launch);
         assert!(!overlaps(&[(a, copy(UP)), (a, copy(DOWN)), (a, copy(UP))]));
         assert!(overlaps(&[(a, copy(UP)), (b, copy(DOWN))]));
         assert!(!overlaps(&[(a, copy(UP)), (a, record.clone()), (b, wait.clone()), (b, copy(DOWN))]));
         let three = [(a, copy(UP)), (a, record), (b, wait), (b, copy(DOWN)), (a, copy(UP))];
         assert!(overlaps(&three));
+        // A kernel may wait for a copy to the device, not for one to the host, and copies for nothing.
+        let two = [(a, copy(UP)), (b, copy(DOWN))];
+        let kinds = |kinds: [Kind; 2]| ordered(&two, &timeline, 0).overlaps(|item| kinds[item]);
+        assert!(kinds([Kind::Launch, Kind::CopyToDevice]) && kinds([Kind::CopyToDevice, Kind::Launch]));
+        assert!(!kinds([Kind::Launch, Kind::Other]) && !kinds([Kind::CopyToDevice; 2]));
     }
 
     #[test]
     fn what_the_host_waits_for() {
         let mut timeline = Timeline::default();
-        let (a, b) = (timeline.create(false), timeline.create(false));
+        let (a, b) = (timeline.create(false, 0), timeline.create(false, 0));
         let mut work = Outstanding::default();
         for (stream, what) in
             [(a, copy(UP)), (b, copy(DOWN)), (a, Pending::Record { event: 7 }), (a, copy(UP))]

@@ -79,6 +79,11 @@ impl Properties {
         (self.major * 10 + self.minor) as u32
     }
 
+    /// The lowest number that a stream's priority can have, which is the first to be served.
+    pub(crate) fn greatest_priority(&self) -> i32 {
+        if self.capability() >= 80 { -5 } else { -1 }
+    }
+
     pub(crate) fn uuid(&self) -> [u8; 16] {
         uuid(&self.name)
     }

@@ -23,8 +23,13 @@ const PER_THREAD_HANDLE: u64 = 2;
 const FIRST_HANDLE: u64 = 0x100;
 
 impl Streams {
-    pub(crate) fn create(&mut self, blocking: bool) -> u64 {
-        FIRST_HANDLE + self.timeline.create(blocking)
+    pub(crate) fn create(&mut self, blocking: bool, priority: i32) -> u64 {
+        FIRST_HANDLE + self.timeline.create(blocking, priority)
+    }
+
+    /// Kernels of streams with lower numbers go first.
+    pub(crate) fn priority(&self, stream: StreamId) -> i32 {
+        self.timeline.priority(stream)
     }
 
     pub(crate) fn destroy(&mut self, handle: u64) -> Result {
@@ -179,7 +184,7 @@ mod tests {
     #[test]
     fn events_measure_simulated_time() {
         let mut streams = Streams::default();
-        let stream = streams.create(true);
+        let stream = streams.create(true, 0);
         let (start, end, other) = (streams.create_event(), streams.create_event(), streams.create_event());
         let id = streams.find(stream).unwrap();
         streams.record(start, id).unwrap();
@@ -197,7 +202,7 @@ mod tests {
         let mut streams = Streams::default();
         assert_eq!((streams.find(0), streams.find(1), streams.find(2)), (Ok(0), Ok(0), Ok(0)));
         assert_eq!(streams.find(77), Err(CudaError::INVALID_RESOURCE_HANDLE));
-        let stream = streams.create(false);
+        let stream = streams.create(false, 0);
         assert!(streams.find(stream).is_ok() && streams.query(stream).is_ok());
         assert!(streams.destroy(stream).is_ok() && streams.destroy(stream).is_err());
         let event = streams.create_event();

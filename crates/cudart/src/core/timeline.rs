@@ -42,6 +42,8 @@ struct Stream {
     end: Picoseconds,
     /// Whether it and the legacy stream wait for each other.
     blocking: bool,
+    /// Kernels of lower numbers go first.
+    priority: i32,
 }
 
 #[derive(Debug, Default)]
@@ -57,10 +59,14 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    pub(crate) fn create(&mut self, blocking: bool) -> StreamId {
+    pub(crate) fn create(&mut self, blocking: bool, priority: i32) -> StreamId {
         self.last_stream += 1;
-        self.streams.insert(self.last_stream, Stream { end: self.host, blocking });
+        self.streams.insert(self.last_stream, Stream { end: self.host, blocking, priority });
         self.last_stream
+    }
+
+    pub(crate) fn priority(&self, stream: StreamId) -> i32 {
+        self.streams.get(&stream).map_or(0, |stream| stream.priority)
     }
 
     /// Returns whether there was such a stream.
@@ -186,7 +192,7 @@ mod tests {
     #[test]
     fn streams_overlap_on_different_engines_only() {
         let mut timeline = Timeline::default();
-        let (a, b) = (timeline.create(true), timeline.create(true));
+        let (a, b) = (timeline.create(true, 0), timeline.create(true, 0));
         assert_eq!(timeline.enqueue(a, Engine::ToDevice, 0, 100), 0);
         assert_eq!(timeline.enqueue(a, KERNEL, 0, 50), 100);
         assert_eq!(timeline.enqueue(b, Engine::ToDevice, 0, 100), 100);
@@ -203,7 +209,7 @@ mod tests {
     #[test]
     fn small_kernels_of_two_streams_share_the_chip() {
         let mut timeline = Timeline::default();
-        let (a, b) = (timeline.create(true), timeline.create(true));
+        let (a, b) = (timeline.create(true, 0), timeline.create(true, 0));
         let small = Engine::Kernels(Share::new(14.0, 56.0, 0.2, 0.1, 32));
         assert_eq!((timeline.enqueue(a, small, 0, 50), timeline.enqueue(b, small, 0, 70)), (0, 0));
         // Those of one stream do not overlap.
@@ -215,7 +221,7 @@ mod tests {
     #[test]
     fn the_default_stream_waits_for_blocking_streams_and_they_for_it() {
         let mut timeline = Timeline::default();
-        let (blocking, free) = (timeline.create(true), timeline.create(false));
+        let (blocking, free) = (timeline.create(true, 0), timeline.create(false, 0));
         timeline.enqueue(free, Engine::ToHost, 0, 1000);
         timeline.enqueue(blocking, Engine::ToDevice, 0, 100);
         assert_eq!(timeline.enqueue(LEGACY, KERNEL, 0, 10), 100);
@@ -229,7 +235,7 @@ mod tests {
         assert_eq!(timeline.enqueue(LEGACY, KERNEL, 5, 10), 5);
         // Hidden behind the first.
         assert_eq!(timeline.enqueue(LEGACY, KERNEL, 5, 10), 15);
-        let (a, b) = (timeline.create(false), timeline.create(false));
+        let (a, b) = (timeline.create(false, 0), timeline.create(false, 0));
         let event = timeline.record(LEGACY);
         timeline.wait(a, event);
         assert_eq!(timeline.enqueue(a, Engine::ToHost, 0, 1), 25);

@@ -43,6 +43,8 @@ pub enum Work {
 pub struct PlannedKernel {
     pub kernel: LoadedKernel,
     pub shape: Shape,
+    /// Kernels with lower numbers start CTAs before others that are there.
+    pub priority: i32,
     /// The bytes of its parameter buffer.
     pub params: Vec<u8>,
 }
@@ -110,6 +112,7 @@ impl Begun {
                 Work::Copy { cycles, moves } => PieceWork::Copy { cycles, moves },
                 Work::Kernel(planned) => {
                     *launches += 1;
+                    let priority = planned.priority;
                     let ctas: u64 = planned.shape.grid.iter().map(|&extent| u64::from(extent)).product();
                     self.code.push(decode(&planned.kernel.kernel, chip));
                     let (piece, first_cta, grid_id) = (self.pieces, self.ctas, *launches);
@@ -117,7 +120,7 @@ impl Begun {
                     self.ctas += ctas;
                     self.progress.notes.push(Notes::default());
                     self.progress.told.push(false);
-                    PieceWork::Kernel((self.kernels.len() - 1) as u16)
+                    PieceWork::Kernel { number: (self.kernels.len() - 1) as u16, priority }
                 }
             };
             self.pieces += 1;
@@ -130,8 +133,8 @@ impl Begun {
 impl Gpu {
     /// Carries out a plan in the timed model: kernels and copies of several streams, which overlap wherever `after` and
     /// `not_before` allow it. Kernels that are there at the same time share SMs, caches, network and DRAM. CTAs of the
-    /// kernel that came first start first; others take the room that it leaves, as long as there are at most
-    /// `most_kernels`.
+    /// kernel of the lowest priority number start first, of several the one that came first; others take the room that
+    /// it leaves, as long as there are at most `most_kernels`.
     ///
     /// When the pieces `until` have ended and others have not, the plan pauses. The next run adds its pieces, numbered
     /// after those that the plan has, and goes on. In between the host sees and changes memory as the kernels have left
@@ -155,7 +158,7 @@ impl Gpu {
         let banks: Vec<_> = kernels.iter().map(|kernel| kernel.planned.kernel.constants()).collect();
         let mut launches: Vec<Launch<'_>> = Vec::new();
         for (BegunKernel { planned, first_cta, grid_id, .. }, constants) in kernels.iter().zip(&banks) {
-            let PlannedKernel { kernel, shape, params } = planned;
+            let PlannedKernel { kernel, shape, params, .. } = planned;
             let occupancy = check_launch(&chip, &kernel.kernel, *shape)?;
             launches.push(Launch {
                 chip: &chip,
@@ -241,7 +244,7 @@ impl Gpu {
     }
 
     fn check_planned(&self, planned: &PlannedKernel) -> Result<(), Unlaunchable> {
-        let PlannedKernel { kernel, shape, params } = planned;
+        let PlannedKernel { kernel, shape, params, .. } = planned;
         check_launch(&self.chip, &kernel.kernel, *shape)?;
         if params.len() != kernel.kernel.param_bytes as usize {
             let (given, needed) = (params.len(), kernel.kernel.param_bytes);
@@ -307,7 +310,7 @@ impl Progress {
             None => {
                 let mut plan = Plan::new(chip, most_kernels, self.start);
                 plan.add(launches, pieces, until);
-                Begin::New(Dispatch::Plan(plan), |_, _| Observers::by_kernel(chip.sm.max_warps))
+                Begin::New(Dispatch::Plan(Box::new(plan)), |_, _| Observers::by_kernel(chip.sm.max_warps))
             }
         };
         Ok(match run.run_machine(begin, memory, side)? {
@@ -323,10 +326,10 @@ impl Progress {
                 let failure = finished.end.err().map(|stop| {
                     let kernel = match (&stop, &hang) {
                         (Stop::Fault(_), _) => finished.faulty,
-                        (_, Some((kernel, _))) => *kernel,
+                        (_, Some(hang)) => hang.0,
                         (_, None) => 0,
                     };
-                    Failure { kernel: kernel.into(), stop, hang: hang.map(|(_, hang)| hang) }
+                    Failure { kernel: kernel.into(), stop, hang: hang.map(|hang| hang.1) }
                 });
                 let plan = finished.plan.as_mut().expect("a plan was carried out");
                 self.ran(plan, launches, failure)

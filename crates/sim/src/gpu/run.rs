@@ -63,7 +63,7 @@ pub(super) enum Begin<'a, const N: usize, P: Probe, F> {
 /// How a run of the timed machine ended.
 pub(super) enum End<const N: usize, P: Probe> {
     Paused(Box<Suspended<N, P>>),
-    Over(Box<Finished<P>>, Option<HangOf>),
+    Over(Box<Finished<P>>, Option<Box<HangOf>>),
 }
 
 /// A launch, a firmware run or a plan on the timed machine.
@@ -124,7 +124,7 @@ impl TimedRun<'_> {
             trace: None,
             profile: None,
         };
-        (outcome(finished.end, hang.map(|(_, hang)| hang), stats), finished.probes)
+        (outcome(finished.end, hang.map(|hang| hang.1), stats), finished.probes)
     }
 
     /// Runs the machine to its end, or to where its plan pauses. If it hangs, says which kernel does, and why.
@@ -163,7 +163,7 @@ impl TimedRun<'_> {
             Some(Stop::Interrupted) => Some(explain_timed(&stopped, HangReason::Interrupted)),
             _ => None,
         };
-        Ok(End::Over(Box::new(stopped.finish()), hang))
+        Ok(End::Over(Box::new(stopped.finish()), hang.map(Box::new)))
     }
 
     fn run_observed<const N: usize>(

@@ -189,7 +189,7 @@ pub(crate) enum Dispatch<'a> {
     /// Firmware that starts CTAs of the context's kernels.
     Firmware(Box<Unit<'a>>),
     /// A plan, of which the context's kernels are pieces.
-    Plan(Plan),
+    Plan(Box<Plan>),
 }
 
 /// Runs a launch, firmware or a plan until it ends or has to be stopped.
@@ -209,7 +209,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
     let (aggregator, plan) = match dispatch {
         Dispatch::Grid => (None, None),
         Dispatch::Firmware(unit) => (Some(*unit), None),
-        Dispatch::Plan(plan) => (None, Some(Box::new(plan))),
+        Dispatch::Plan(plan) => (None, Some(plan)),
     };
     let several = (aggregator.is_some(), plan.is_some());
     let builder = Builder::new(&context, options, several, start, make_probe);

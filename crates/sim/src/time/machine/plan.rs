@@ -21,8 +21,8 @@ pub(crate) struct Piece {
 
 #[derive(Clone, Debug)]
 pub(crate) enum PieceWork {
-    /// The kernel with this number.
-    Kernel(u16),
+    /// The kernel with this number. Lower numbers of priority come first.
+    Kernel { number: u16, priority: i32 },
     /// Bytes that have moved when so many cycles are over.
     Copy { cycles: u64, moves: Vec<Move> },
 }
@@ -60,6 +60,7 @@ enum Progress {
 #[derive(Debug)]
 pub(crate) struct PlannedKernel {
     piece: usize,
+    priority: i32,
     needs: Needs,
     /// The numbers of its CTAs.
     pub(crate) ctas: Range<u64>,
@@ -122,7 +123,7 @@ pub(crate) struct Plan {
     /// The plan pauses when these pieces have ended, if there are any.
     until: Vec<usize>,
     pub(crate) kernels: Vec<PlannedKernel>,
-    /// Kernels that have come and are not over, in the order of their arrival.
+    /// Kernels that have come and are not over, by priority, those of the same in the order of their arrival.
     arrived: Vec<u16>,
     /// Kernels that can be on the chip at once.
     most_kernels: usize,
@@ -156,6 +157,7 @@ impl Plan {
             let count = launch.shape.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
             self.kernels.push(PlannedKernel {
                 piece: 0,
+                priority: 0,
                 needs: Needs::of(launch),
                 ctas: launch.first_cta..launch.first_cta + count,
                 next: launch.first_cta,
@@ -173,8 +175,9 @@ impl Plan {
             let waits_for = |&&before: &&usize| self.progress[before] != Progress::Ended;
             let others: Vec<usize> = piece.after.iter().filter(waits_for).copied().collect();
             others.iter().for_each(|&before| self.followers[before].push(at));
-            if let PieceWork::Kernel(kernel) = piece.work {
-                self.kernels[usize::from(kernel)].piece = at;
+            if let PieceWork::Kernel { number, priority } = piece.work {
+                let kernel = &mut self.kernels[usize::from(number)];
+                (kernel.piece, kernel.priority) = (at, priority);
             }
             self.progress.push(match others.len() {
                 0 => Progress::Due(self.begin_of(&piece)),
@@ -211,10 +214,11 @@ impl Plan {
         // Each round takes what is due first, so that copies end and kernels arrive in the order of their times.
         while let Some((due, at)) = self.next_due().filter(|&(due, _)| due <= now) {
             match &mut self.pieces[at].work {
-                PieceWork::Kernel(kernel) => {
-                    let kernel = *kernel;
-                    self.kernels[usize::from(kernel)].arrival = Some(due);
-                    self.arrived.push(kernel);
+                &mut PieceWork::Kernel { number, priority } => {
+                    self.kernels[usize::from(number)].arrival = Some(due);
+                    let is_first = |&other: &u16| self.kernels[usize::from(other)].priority <= priority;
+                    let place = self.arrived.partition_point(is_first);
+                    self.arrived.insert(place, number);
                 }
                 PieceWork::Copy { cycles, moves } => {
                     moved.append(moves);
@@ -230,8 +234,8 @@ impl Plan {
     fn next_due(&self) -> Option<(Cycle, usize)> {
         let due = |&at: &usize| match (&self.progress[at], &self.pieces[at].work) {
             (&Progress::Due(begin), PieceWork::Copy { cycles, .. }) => Some((begin + *cycles, at)),
-            (&Progress::Due(begin), &PieceWork::Kernel(kernel)) => {
-                self.kernels[usize::from(kernel)].arrival.is_none().then_some((begin, at))
+            (&Progress::Due(begin), &PieceWork::Kernel { number, .. }) => {
+                self.kernels[usize::from(number)].arrival.is_none().then_some((begin, at))
             }
             _ => None,
         };
@@ -256,7 +260,7 @@ impl Plan {
         }
     }
 
-    /// Kernels that may start CTAs, those that came first first, and have any left.
+    /// Kernels that may start CTAs and have any left, in the order in which they do.
     pub(crate) fn startable(&self) -> impl Iterator<Item = u16> {
         let first = self.arrived.iter().take(self.most_kernels).copied();
         first.filter(|&kernel| self.kernels[usize::from(kernel)].unstarted() > 0)
