@@ -567,6 +567,7 @@ impl Chip {
         let Some(aggregator) = &self.aggregator else { return Ok(()) };
         let known = aggregator.cores.keys().cloned().collect::<Vec<_>>().join(", ");
         self.require(
+            self.count("yield.restart_records", yielded.restart_records)?;
             aggregator.cores.contains_key(&aggregator.core),
             "aggregator.core",
             format_args!("`{}`", aggregator.core),
