@@ -25,7 +25,8 @@ struct Case {
 }
 
 fn cases() -> impl Strategy<Value = Case> {
-    let schedules = prop_oneof![3 => Just(Schedule::Persistent), 3 => Just(Schedule::PerSm), 1 => Just(Schedule::Levels)];
+    let schedules =
+        prop_oneof![3 => Just(Schedule::Persistent), 3 => Just(Schedule::PerSm), 1 => Just(Schedule::Levels)];
     (1u32..=4, 0u32..5, 1u32..200, 0u32..6, 1u32..4, schedules).prop_map(
         |(ctas, width, numbers, rounds, starts, schedule)| Case {
             ctas,
