@@ -39,6 +39,7 @@ pub const FILES: &[(&str, &str)] = files![
     "flow/gpu/tree.ptx",
     "flow/mesh.cu",
     "flow/mesh.ptx",
+    "flow/per_sm.cuh",
     "flow/persistent.cuh",
     "flow/queens.cu",
     "flow/queens.cuh",

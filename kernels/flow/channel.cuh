@@ -40,6 +40,8 @@ struct alignas(64) Counters {
     alignas(64) unsigned tail;
     alignas(64) unsigned head;
     alignas(64) u64 finished;  // chunks in the upper half, their elements in the lower one
+    unsigned handed;           // per_sm.cuh: elements that were handed out
+    unsigned promised;         // per_sm.cuh: elements that those in flight may put
     alignas(64) unsigned ready;
 };
 

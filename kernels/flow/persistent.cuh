@@ -1,5 +1,5 @@
 // Channels on a GPU without an aggregator: one persistent kernel whose first warp schedules and whose other warps work.
-// channel.cuh includes this with FLOW_GPU defined.
+// channel.cuh includes this with FLOW_GPU defined. per_sm.cuh has the form with a scheduler in every CTA.
 //
 // Every kernel of a program is a function here. The scheduler looks at the channels and hands chunks of up to 32 elements
 // of one channel to workers through a ring. A worker runs the function of the channel's kernel, a lane per element.
@@ -27,7 +27,7 @@ struct Cell {
     unsigned constants;    // the kernel's arguments after `Work`: where they begin
     unsigned feeds, feeds_end;      // channels that its kernel writes
     unsigned feeders, feeders_end;  // channels whose kernels write it
-    unsigned unused;
+    unsigned window;                // per_sm.cuh: how far elements may be handed out ahead of the first one in use
 };
 
 // Another channel, and how many elements are put at most for one element.
@@ -119,6 +119,8 @@ WL_FN unsigned deq(const Work& work) {
         asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(entry) : "memory");
         // All together: lanes that leave a loop one by one may stay apart.
         if (__all_sync(lanes, (value & 1) == entry_turn(work.source, at))) return at;
+        // With several schedulers, one may hand out what its producer found no room for. The run fails.
+        if (__any_sync(lanes, now(work.source->fault) != 0)) asm volatile("exit;");
         asm volatile("nanosleep.u32 100;");
     }
 }
@@ -280,8 +282,9 @@ struct Shared {
     Cell* cells;
     Feed* feeds;
     u64* constants;
-    unsigned *next, *head, *tail;  // positions: handed out, freed, reserved
-    unsigned* busy;                // elements in flight
+    unsigned *next, *head, *tail;   // positions: handed out, freed, reserved
+    unsigned* busy;                 // elements in flight
+    unsigned *finished, *promised;  // per_sm.cuh: elements that are done, and that chunks in flight may put
 };
 
 // The host computes the same size.
@@ -296,6 +299,8 @@ WL_FN Shared shared_of(const Run* run) {
     s.head = s.next + n;
     s.tail = s.head + n;
     s.busy = s.tail + n;
+    s.finished = s.busy + n;
+    s.promised = s.finished + n;
     pending_count[threadIdx.x] = 0;
     for (unsigned i = threadIdx.x; i < run->descriptor_count; i += blockDim.x) {
         s.channels[i] = *(const Channel*)&run->descriptors[i];
@@ -312,18 +317,25 @@ WL_FN Shared shared_of(const Run* run) {
     return s;
 }
 
+// Waits for a worker's next chunk at a place of its own.
+WL_FN u64 next_chunk(u64* ring, unsigned mask, unsigned* claimed) {
+    u64 chunk = 0, *place = nullptr;
+    if (lane_of() == 0) {
+        place = ring + (atomicAdd(claimed, 1u) & mask);
+        while (!(chunk = now(place))) asm volatile("nanosleep.u32 20;");
+    }
+    chunk = from_lane(chunk, 0);
+    if (chunk == STOP) return chunk;
+    // Before the place is emptied, because it would wait for that.
+    fence();
+    if (lane_of() == 0) set(place, 0);
+    return chunk;
+}
+
 template <auto... KERNELS> WL_FN void work_on(Run* run, const Shared& s) {
     for (;;) {
-        u64 chunk = 0, *place = nullptr;
-        if (lane_of() == 0) {
-            place = run->ring + (atomicAdd(&run->claimed, 1u) & run->ring_mask);
-            while (!(chunk = now(place))) asm volatile("nanosleep.u32 20;");
-        }
-        chunk = from_lane(chunk, 0);
+        const u64 chunk = next_chunk(run->ring, run->ring_mask, &run->claimed);
         if (chunk == STOP) return;
-        // Before the place is emptied, because it would wait for that.
-        fence();
-        if (lane_of() == 0) set(place, 0);
         run_chunk<KERNELS...>(s.cells[chunk >> 8 & 0xffffff], s.constants, chunk >> 32, chunk & 0xff);
     }
 }
@@ -361,11 +373,11 @@ WL_FN unsigned any_of(unsigned flags) {
 constexpr unsigned AT_ONCE = 4;
 
 // Frees done elements of a channel whose other elements are still in flight: all that are done before the first that is
-// not. A lane looks at four entries together, and at several such blocks. More wait for the next look: on an H200,
-// programs that need no more room were slower where this went on until the first that is not done.
-WL_FN void free_done(const Shared& s, unsigned cell) {
+// not, and before `limit`. A lane looks at four entries together, and at several such blocks. More wait for the next look:
+// on an H200, programs that need no more room were slower where this went on until the first that is not done.
+WL_FN void free_done(const Shared& s, unsigned cell, unsigned limit) {
     const Channel* channel = s.channels + s.cells[cell].channel;
-    const unsigned head = s.head[cell], next = s.next[cell], first = head & -4u;
+    const unsigned head = s.head[cell], first = head & -4u;
     unsigned done[2 * AT_ONCE], end = first + 2 * AT_ONCE * LANES * 4;
 #pragma unroll
     for (unsigned i = 0; i < 2 * AT_ONCE; i++) {
@@ -385,7 +397,7 @@ WL_FN void free_done(const Shared& s, unsigned cell) {
         const unsigned lane = __ffs(missing) - 1, there = __shfl_sync(~0u, done[i], lane);
         end = first + (i * LANES + lane) * 4 + __ffs(~there) - 1;
     }
-    if ((int)(end - next) > 0) end = next;
+    if ((int)(end - limit) > 0) end = limit;
     __syncwarp();
     if (lane_of() == 0 && end != head) {
         s.head[cell] = end;
@@ -450,7 +462,7 @@ WL_FN Look look(Run* run, const Shared& s) {
     __syncwarp();
     if (any_of(crowded)) {
         for (unsigned c = 0; c < n; c++)
-            if (s.busy[c] && s.tail[c] - s.head[c] > s.cells[c].width / 2) free_done(s, c);
+            if (s.busy[c] && s.tail[c] - s.head[c] > s.cells[c].width / 2) free_done(s, c, s.next[c]);
     }
     const unsigned flags = any_of(in_flight | overfull << 1);
     return Look{total(ended), largest(deepest), (flags & 1) != 0, (flags & 2) != 0};
@@ -585,6 +597,8 @@ template <auto... KERNELS> WL_FN void run_all(Run* run) {
     else work_on<KERNELS...>(run, s);
 }
 
+#include "per_sm.cuh"
+
 // A batch from the host, a chunk per warp.
 template <auto... KERNELS> WL_FN void run_batch(Run* run, unsigned cell, unsigned first, unsigned count) {
     const Shared s = shared_of(run);
@@ -605,6 +619,7 @@ template <auto... KERNELS> WL_FN void describe(const char* text, char* names, un
         describe<__VA_ARGS__>(#__VA_ARGS__, names, room, arguments);                                                 \
     }                                                                                                                \
     extern "C" __global__ void __launch_bounds__(256, 1) flow_persistent(Run* run) { run_all<__VA_ARGS__>(run); }    \
+    extern "C" __global__ void __launch_bounds__(256, 1) flow_per_sm(Run* run) { run_per_sm<__VA_ARGS__>(run); }     \
     extern "C" __global__ void __launch_bounds__(256, 1) flow_batch(Run* run, unsigned cell, unsigned first,         \
                                                                      unsigned count) {                               \
         run_batch<__VA_ARGS__>(run, cell, first, count);                                                             \

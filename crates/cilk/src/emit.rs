@@ -23,6 +23,7 @@ pub(crate) fn cuda(
     let channel = warploom_kernels::text!("flow/channel.cuh")
         .replace("#include \"../warploom.cuh\"", "")
         .replace("#include \"persistent.cuh\"", warploom_kernels::text!("flow/persistent.cuh"))
+        .replace("#include \"per_sm.cuh\"", warploom_kernels::text!("flow/per_sm.cuh"))
         .replace("#pragma once\n", "");
     let mut text = format!(
         "{}\n{channel}\n{MARK}\nnamespace cilk_program {{\n\n",

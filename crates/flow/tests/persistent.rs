@@ -7,6 +7,8 @@ use warploom_flow::{FlowError, Graph, Level, Schedule};
 const RELAY: &str = warploom_kernels::text!("flow/gpu/relay.ptx");
 const FIBONACCI: &str = warploom_kernels::text!("flow/gpu/fibonacci.ptx");
 
+const SCHEDULES: [Schedule; 3] = [Schedule::Persistent, Schedule::PerSm, Schedule::Levels];
+
 fn h200(sms: u32) -> Device {
     let changes = [format!("sm.count={sms}")];
     Device::sim_with(Chip::load("h200", &changes).unwrap(), SimOptions::default())
@@ -23,7 +25,8 @@ struct Case {
 }
 
 fn cases() -> impl Strategy<Value = Case> {
-    let schedules = prop_oneof![3 => Just(Schedule::Persistent), 1 => Just(Schedule::Levels)];
+    let schedules =
+        prop_oneof![3 => Just(Schedule::Persistent), 3 => Just(Schedule::PerSm), 1 => Just(Schedule::Levels)];
     (1u32..=4, 0u32..5, 1u32..200, 0u32..6, 1u32..4, schedules).prop_map(
         |(ctas, width, numbers, rounds, starts, schedule)| Case {
             ctas,
@@ -61,7 +64,7 @@ fn relay(case: &Case) -> Result<Vec<u32>, FlowError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_is_lost_or_doubled(case in cases()) {
@@ -77,7 +80,7 @@ proptest! {
 
 #[test]
 fn around_the_channel_many_times() {
-    for schedule in [Schedule::Persistent, Schedule::Levels] {
+    for schedule in SCHEDULES {
         let case = Case { ctas: 1, width: 64, numbers: 12, rounds: 60, starts: 1, schedule };
         assert!(relay(&case).unwrap().iter().all(|&count| count == 1));
     }
@@ -85,7 +88,7 @@ fn around_the_channel_many_times() {
 
 #[test]
 fn channels_that_fill_each_other_end_the_run() {
-    for schedule in [Schedule::Persistent, Schedule::Levels] {
+    for schedule in SCHEDULES {
         let case = Case { ctas: 1, width: 64, numbers: 199, rounds: 5, starts: 3, schedule };
         let message = relay(&case).unwrap_err().to_string();
         assert!(message.contains("no room for what the elements of"), "{message}");
@@ -113,14 +116,14 @@ fn fibonacci(levels: u32, most: u32, schedule: Schedule) -> Result<u32, FlowErro
 
 #[test]
 fn narrow_stacks() {
-    for schedule in [Schedule::Persistent, Schedule::Levels] {
+    for schedule in SCHEDULES {
         assert_eq!(fibonacci(12, 2, schedule).unwrap(), 144);
     }
 }
 
 #[test]
 fn too_few_levels_are_named() {
-    for schedule in [Schedule::Persistent, Schedule::Levels] {
+    for schedule in SCHEDULES {
         let message = fibonacci(5, 2, schedule).unwrap_err().to_string();
         assert!(
             message
@@ -132,7 +135,7 @@ fn too_few_levels_are_named() {
 
 #[test]
 fn a_bound_that_is_too_small_is_named() {
-    for schedule in [Schedule::Persistent, Schedule::Levels] {
+    for schedule in SCHEDULES {
         let message = fibonacci(12, 1, schedule).unwrap_err().to_string();
         assert!(message.contains("`fib`") && message.contains("raise the bound"), "{message}");
     }

@@ -1,5 +1,5 @@
 //! Random graphs give the same result on the host, on a chip with an aggregator, on a simulated GPU without one under
-//! both schedules, and on a real GPU if this computer has one.
+//! all schedules, and on a real GPU if this computer has one.
 
 use std::sync::atomic::AtomicU32;
 
@@ -160,7 +160,7 @@ proptest! {
     fn agree_everywhere(mesh in meshes()) {
         let expected = mesh.on_host();
         prop_assert_eq!(&mesh.on_apu(), &expected, "on the apu");
-        for schedule in [Schedule::Persistent, Schedule::Levels] {
+        for schedule in [Schedule::Persistent, Schedule::PerSm, Schedule::Levels] {
             prop_assert_eq!(&mesh.on_gpu(h200(), schedule), &expected, "{:?} on a simulated GPU", schedule);
             if let Ok(gpu) = Device::cuda(0) {
                 prop_assert_eq!(&mesh.on_gpu(gpu, schedule), &expected, "{:?} on a real GPU", schedule);

@@ -119,6 +119,8 @@ fn on_a_gpu_without_an_aggregator() {
             for how in [
                 ["schedule=persistent", "ctas=1"],
                 ["schedule=persistent", "ctas=6"],
+                ["schedule=sm", "ctas=1"],
+                ["schedule=sm", "ctas=6"],
                 ["schedule=levels", "ctas=0"],
             ] {
                 let values = workload.values(&[size, width, "on=cuda", how[0], how[1]]).unwrap();

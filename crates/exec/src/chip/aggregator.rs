@@ -76,4 +76,6 @@ impl CoreSpec {
 pub struct YieldSpec {
     /// Program counters, masks and identifiers: everything but the registers. Grows with the SIMT stack if it must.
     pub context_bytes: u32,
+    /// Restart records that the channel in memory holds which firmware takes them from.
+    pub restart_records: u32,
 }

@@ -138,6 +138,14 @@ fn impossible_values_are_refused_by_name() {
     }
 }
 
+#[test]
+fn impossible_values_of_an_apu_are_refused_by_name() {
+    for key in ["yield.restart_records", "fetch.shared.sms", "fetch.shared.fetches_per_cycle"] {
+        let error = load("apu", &[&format!("{key}=0")]).expect_err(key).to_string();
+        assert!(error.starts_with(&format!("chip `apu`: `{key}` is ")), "{error}");
+    }
+}
+
 /// Keys that may be zero. Every other number is a size, a count or a time that the machine needs.
 const MAY_BE_ZERO: &[&str] = &[
     "dram.cdlr",

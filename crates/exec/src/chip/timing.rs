@@ -59,6 +59,19 @@ pub struct FetchSpec {
     #[serde(default)]
     pub warm: bool,
     pub cache: CacheSpec,
+    /// Several SMs share an instruction cache. Without this, each has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<FetchSharing>,
+}
+
+/// An instruction cache that several SMs share.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct FetchSharing {
+    /// SMs that share a cache: those with numbers from a multiple of this on.
+    pub sms: u32,
+    /// Fetches that the cache serves in a cycle, from all its SMs together.
+    pub fetches_per_cycle: u32,
 }
 
 /// The shape of a cache.

@@ -22,7 +22,7 @@ const CHANNEL_BYTES: u64 = 64;
 const FEED_BYTES: u64 = 8;
 const CONSTANT_BYTES: u64 = 8;
 /// Words of the scheduler's state of a channel.
-const STATE_WORDS: u64 = 4;
+const STATE_WORDS: u64 = 6;
 
 /// Where `Channel` has the address for faults, and the count of finished chunks and elements.
 const FAULT: u64 = 48;
@@ -176,6 +176,7 @@ impl Image {
                 feeds_end,
                 feeders,
                 feeders_end,
+                window(plan, cell, channel.shape.width),
             ];
             words.into_iter().enumerate().for_each(|(i, word)| image.store(address + 8 + 4 * i as u64, word));
         }
@@ -241,6 +242,21 @@ fn descriptors(graph: &Graph, plan: &Plan) -> u32 {
 /// The number of a descriptor among all of them.
 fn number(base: u64, descriptor: u64) -> u32 {
     ((descriptor - base) / DESCRIPTOR_BYTES) as u32
+}
+
+/// How far elements of a channel may be handed out ahead of the first one in use: half of its width if its elements can
+/// come back to it, else all.
+fn window(plan: &Plan, cell: usize, width: u32) -> u32 {
+    let mut reached = vec![false; plan.cells.len()];
+    let mut to_visit = vec![cell];
+    while let Some(at) = to_visit.pop() {
+        for &(to, _) in &plan.cells[at].feeds {
+            if !std::mem::replace(&mut reached[to], true) {
+                to_visit.push(to);
+            }
+        }
+    }
+    if reached[cell] { width / 2 } else { width }
 }
 
 fn order(plan: &Plan) -> Vec<usize> {

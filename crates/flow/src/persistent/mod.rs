@@ -1,8 +1,8 @@
 //! Runs graphs on GPUs that have no aggregator, real or simulated: the same graph and the same kernels, compiled with
 //! `FLOW_GPU` (`kernels/flow/persistent.cuh` is the device's half).
 //!
-//! There are two schedules. In the first one, a persistent kernel has everything in it, the scheduler too. In the
-//! second one, the host looks at the channels and launches a batch at a time, which is the baseline.
+//! There are three schedules. In the first two, a persistent kernel has everything in it, one scheduler or one per CTA
+//! too. In the third, the host looks at the channels and launches a batch at a time, which is the baseline.
 
 mod image;
 mod levels;
@@ -31,6 +31,8 @@ pub enum Schedule {
     /// A warp of the persistent kernel.
     #[default]
     Persistent,
+    /// A warp of each CTA of the persistent kernel, for the elements that are dealt to it.
+    PerSm,
     /// The host, which launches a batch of one channel at a time.
     Levels,
 }
@@ -94,7 +96,7 @@ impl GpuExecution<'_> {
     }
 
     /// Sets the CTAs of the persistent kernel, 8 warps each, at most as many as fit. One per SM is the default, and was
-    /// best or close to it on an H200. The first warp is the scheduler.
+    /// best or close to it on an H200. The first warp is the scheduler, of the grid or of its CTA.
     pub fn ctas(mut self, ctas: u32) -> Self {
         self.ctas = Some(ctas);
         self
@@ -103,13 +105,14 @@ impl GpuExecution<'_> {
     /// Runs the graph to its end. `prepare` sets the limits of each launch.
     pub fn wait(self, prepare: &dyn Fn(Launch) -> Launch) -> Result<GpuRun> {
         match self.schedule {
-            Schedule::Persistent => self.run_persistent(prepare),
+            Schedule::Persistent => self.run_persistent("flow_persistent", prepare),
+            Schedule::PerSm => self.run_persistent("flow_per_sm", prepare),
             Schedule::Levels => levels::run(self, prepare),
         }
     }
 
-    fn run_persistent(self, prepare: &dyn Fn(Launch) -> Launch) -> Result<GpuRun> {
-        let kernel = self.module.kernel("flow_persistent").map_err(|_| no_program(&self.graph.name))?;
+    fn run_persistent(self, entry: &str, prepare: &dyn Fn(Launch) -> Launch) -> Result<GpuRun> {
+        let kernel = self.module.kernel(entry).map_err(|_| no_program(&self.graph.name))?;
         let shared_bytes = Image::shared_bytes(&self.graph, &self.plan);
         let one = Launch::grid(1).block(THREADS).shared_bytes(shared_bytes);
         let fit = self.gpu.occupancy(&kernel, &one)?.ctas_per_sm;

@@ -54,6 +54,31 @@ fn tasks_of_two_kernels_run_with_their_parameters() {
     assert_eq!(stalls, report.warp_cycles.unwrap());
 }
 
+/// A line of code that one compute unit has fetched is there for all that share the instruction cache.
+#[test]
+fn compute_units_share_the_instruction_cache() {
+    let reads = |sharers: u32| {
+        let mut gpu = apu(&[&format!("fetch.shared.sms={sharers}")], 2);
+        let mark = Task::new(0, load(&mut gpu, MARK).kernel("mark").unwrap(), 64);
+        let out = gpu.zeros::<u32>(64).unwrap();
+        let params = mark.params(args![&out, 1u32]).unwrap();
+        // One after the other, on the compute units in turn.
+        let run = gpu.run_firmware(Firmware::new([mark]), |agg| async move {
+            for _ in 0..8 {
+                agg.start(&params, 1).await;
+                all_ended(&agg).await;
+            }
+        });
+        let ((), report) = run.unwrap_or_else(|error| panic!("{error}"));
+        assert!(report.sms.as_ref().unwrap().iter().all(|sm| sm.ctas == 1));
+        report.l2.as_ref().unwrap()["reads"]
+    };
+    let (alone, pairs, all) = (reads(1), reads(2), reads(8));
+    assert!(alone > pairs && pairs > all, "{alone} {pairs} {all}");
+    // Every cache takes the same lines.
+    assert_eq!((alone - pairs) / 4, (pairs - all) / 3);
+}
+
 #[test]
 fn the_run_is_the_same_on_any_number_of_threads() {
     let strip = |mut report: Report| {

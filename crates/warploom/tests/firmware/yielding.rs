@@ -141,6 +141,25 @@ fn many_more_wavefronts_than_slots_yield() {
     assert!(lines("writes") > 40 * bytes / 64 && lines("reads") > 40 * bytes / 64, "{:?}", report.l2);
 }
 
+/// Wavefronts keep their slots until the restart channel has room for their records.
+#[test]
+fn a_short_restart_channel_holds_wavefronts_up() {
+    let cycles = |records: u32| {
+        let records = format!("yield.restart_records={records}");
+        let mut gpu = apu(&["sm.count=2", "sm.max_warps=8", "sm.max_threads=1024", &records], 2);
+        let (seen, out, report) = run(&mut gpu, 64, 40, 40);
+        for (t, row) in out.chunks(32).enumerate() {
+            assert_eq!(row, expected(t as u32), "thread {t}");
+        }
+        assert_eq!(seen.len(), 40);
+        let aggregator = report.aggregator.as_ref().unwrap();
+        assert!(aggregator["loads"] >= 3 * 40, "a look and two words for each: {aggregator:?}");
+        assert!(aggregator["stores"] >= 40, "{aggregator:?}");
+        report.cycles
+    };
+    assert!(cycles(1) > cycles(64));
+}
+
 #[test]
 fn a_cta_of_several_wavefronts_keeps_its_place() {
     let mut gpu = apu(&["sm.count=1"], 1);

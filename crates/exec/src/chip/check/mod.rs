@@ -161,6 +161,10 @@ impl Chip {
         self.count("fetch.warps_per_cycle", fetch.warps_per_cycle)?;
         self.count("fetch.width", fetch.width)?;
         self.count("fetch.latency_cycles", fetch.latency_cycles)?;
+        if let Some(shared) = &fetch.shared {
+            self.count("fetch.shared.sms", shared.sms)?;
+            self.count("fetch.shared.fetches_per_cycle", shared.fetches_per_cycle)?;
+        }
         self.power_of_two("fetch.instruction_bytes", fetch.instruction_bytes)?;
         self.require(
             fetch.instruction_bytes <= fetch.cache.line_bytes,
@@ -563,6 +567,7 @@ impl Chip {
             let rule = "only a SIMT stack can be saved (sm.divergence)";
             self.require(stack, "yield.context_bytes", value, rule)?;
             self.not_too_large("yield.context_bytes", value)?;
+            self.count("yield.restart_records", yielded.restart_records)?;
         }
         let Some(aggregator) = &self.aggregator else { return Ok(()) };
         let known = aggregator.cores.keys().cloned().collect::<Vec<_>>().join(", ");

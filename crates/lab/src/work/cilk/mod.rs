@@ -42,8 +42,8 @@ const ON: Param = Param::word(
 );
 const SCHEDULE: Param = Param::word(
     "schedule",
-    "with on=cuda: by a warp of a persistent kernel, or by the host, which launches level by level",
-    &["persistent", "levels"],
+    "with on=cuda: by a warp of a persistent kernel, a warp of each of its CTAs, or the host, level by level",
+    &["persistent", "sm", "levels"],
 );
 const CTAS: Param =
     Param::new("ctas", "with on=cuda: CTAs of the persistent kernel, 0 for one per SM", 0).range(0, 1 << 16);
@@ -136,7 +136,7 @@ impl<'b, 'a> Target<'b, 'a> {
         match self {
             Target::Device(bench, module) => bench.flow(graph, module, values.get(&EFFORT)),
             Target::Gpu(bench, module) => {
-                let schedules = [Schedule::Persistent, Schedule::Levels];
+                let schedules = [Schedule::Persistent, Schedule::PerSm, Schedule::Levels];
                 let schedule = schedules[values.get::<usize>(&SCHEDULE)];
                 bench.flow_on_gpu(graph, module, schedule, values.get(&CTAS))
             }

@@ -105,6 +105,12 @@ impl Dispatcher {
         true
     }
 
+    /// Firmware takes over the wavefront whose state is saved at an address.
+    pub(crate) fn take_yield(&mut self, saved_at: u64) -> Option<Yielded> {
+        let at = self.yields.iter().position(|wavefront| wavefront.saved_at == saved_at)?;
+        self.yields.remove(at)
+    }
+
     /// A message from an SM has arrived.
     pub(crate) fn hear(&mut self, cu: u32, news: &News) {
         let free = &mut self.free[cu as usize];

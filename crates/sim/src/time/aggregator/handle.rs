@@ -11,6 +11,7 @@ use warploom_isa::{AtomOp, Ty};
 use crate::kit::ids::ResultId;
 use crate::kit::slab::Slab;
 use crate::time::aggregator::events::{Events, What};
+use crate::time::aggregator::restarts::{self, RestartChannel};
 use crate::time::dispatch::Yielded;
 
 /// An operation that firmware has called.
@@ -58,6 +59,9 @@ pub(crate) enum CallKind {
     Record(What),
 }
 
+/// Instructions with which firmware compares a record's number with the one that it expects.
+const RECORD_CHECK: u64 = 2;
+
 /// What firmware can ask the hardware around it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Question {
@@ -66,7 +70,7 @@ pub(crate) enum Question {
     FreeSlots { cu: u32 },
     Running,
     Finished { kernel: u16 },
-    NextYield,
+    TakeYield { saved_at: u64 },
     Yielded,
 }
 
@@ -103,6 +107,8 @@ pub(crate) struct Shared {
     pub failure: Option<String>,
     /// What happened, if the run is traced.
     pub events: Option<Events>,
+    /// Where wavefronts that yielded leave their records.
+    pub restarts: Option<RestartChannel>,
 }
 
 impl Shared {
@@ -241,9 +247,22 @@ impl Aggregator {
         self.call(CallKind::Restart(wavefront))
     }
 
-    /// The next wavefront that yielded and was not returned by this call yet, if there is one.
-    pub fn next_yield(&self) -> Answer<Option<Yielded>> {
-        self.ask(Question::NextYield)
+    /// Takes the next record from the restart channel, if one is there: a load of the place where it will be, and if it
+    /// is there, two loads and a store. A record may be there a little before the notice that [`event`](Self::event)
+    /// and [`yielded`](Self::yielded) know of; then it is left for the next call.
+    pub async fn next_yield(&self) -> Option<Yielded> {
+        let (place, number) = self.lock().restarts.as_ref()?.next();
+        let found = self.load32(place + restarts::NUMBER).await;
+        self.compute(RECORD_CHECK);
+        if found != number {
+            return None;
+        }
+        let words = (self.load64(place + restarts::SAVED_AT), self.load64(place + restarts::RESOURCE));
+        let (saved_at, resource) = (words.0.await, words.1.await);
+        let wavefront = self.ask::<Option<Yielded>>(Question::TakeYield { saved_at }).await?;
+        let (count, taken) = self.lock().restarts.as_mut()?.take();
+        drop(self.store32(count, taken));
+        Some(Yielded { resource, ..wavefront })
     }
 
     /// How many wavefronts have yielded and were not restarted.

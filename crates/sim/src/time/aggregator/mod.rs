@@ -5,7 +5,7 @@
 //!
 //! `handle` is what firmware sees; `unit` polls it and moves time forward (start there); `pipeline` says when an
 //! instruction can begin; `port` has its accesses to memory; `dispatcher` places CTAs and knows what SMs have free;
-//! `events` are for the timeline.
+//! `restarts` is the channel of wavefronts that yielded; `events` are for the timeline.
 
 mod clock;
 pub(crate) mod dispatcher;
@@ -13,6 +13,7 @@ pub(crate) mod events;
 pub(crate) mod handle;
 mod pipeline;
 mod port;
+pub(crate) mod restarts;
 pub(crate) mod unit;
 
 use std::future::Future;

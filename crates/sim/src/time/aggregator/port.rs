@@ -152,6 +152,10 @@ impl Port {
         }
     }
 
+    pub(crate) fn line_bytes(&self) -> u64 {
+        self.line_bytes
+    }
+
     fn line(&self, address: u64) -> LineAddress {
         LineAddress::of(address, self.line_bytes)
     }

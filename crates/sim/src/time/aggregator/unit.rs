@@ -16,10 +16,12 @@ use crate::time::aggregator::events::What;
 use crate::time::aggregator::handle::{Aggregator, Call, CallKind, Outcome, Question, Shared, Value};
 use crate::time::aggregator::pipeline::{Pipeline, When};
 use crate::time::aggregator::port::{Atomic, Done, Port, Store, Waiter};
+use crate::time::aggregator::restarts::RestartChannel;
 use crate::time::aggregator::{AggregatorStats, Running};
 use crate::time::directory::{Given, Grant, Probe};
 use crate::time::dispatch::{News, Yielded};
 use crate::time::network::message::Request;
+use crate::time::sm::load_store::switch::RecordPlace;
 
 /// A message to the aggregator.
 #[derive(Clone, Debug)]
@@ -45,6 +47,8 @@ pub(crate) struct Unit<'f> {
     refused: bool,
     store_queue: usize,
     command_instructions: u64,
+    /// What the restart channel holds, 0 if wavefronts cannot yield.
+    restart_records: u32,
     param_bytes: Vec<u32>,
     pub dispatcher: Dispatcher,
     pub stats: AggregatorStats,
@@ -91,6 +95,7 @@ impl<'f> Unit<'f> {
             refused: false,
             store_queue: core.stores as usize,
             command_instructions: spec.command_instructions as u64,
+            restart_records: chip.wavefront_yield.as_ref().map_or(0, |spec| spec.restart_records),
             param_bytes: launches.iter().map(|launch| launch.kernel.param_bytes).collect(),
             dispatcher: Dispatcher::new(chip, launches),
             stats: AggregatorStats::default(),
@@ -178,6 +183,22 @@ impl<'f> Unit<'f> {
     /// Writes dirty lines of its cache to memory, without taking time.
     pub(crate) fn show_host(&self, memory: &mut Memory) {
         self.port.show_host(memory);
+    }
+
+    /// The bytes of the restart channel, if wavefronts can yield and it has no place yet.
+    pub(crate) fn wants_restart_channel(&self) -> Option<u64> {
+        let bytes = RestartChannel::bytes(self.restart_records, self.port.line_bytes());
+        (self.restart_records > 0 && self.shared().restarts.is_none()).then_some(bytes)
+    }
+
+    pub(crate) fn set_restart_channel(&mut self, address: u64) {
+        let channel = RestartChannel::new(address, self.restart_records, self.port.line_bytes());
+        self.shared().restarts = Some(channel);
+    }
+
+    /// Where the next restart record goes, and its number, if the channel has room.
+    pub(crate) fn place_for_record(&mut self) -> Option<RecordPlace> {
+        self.shared().restarts.as_mut()?.reserve()
     }
 
     /// A message from an SM arrives in a later cycle.
@@ -503,7 +524,7 @@ impl<'f> Unit<'f> {
             Question::Running => dispatcher.running,
             Question::Yielded => dispatcher.away.len() as u64,
             Question::FreeSlots { cu } => dispatcher.free_slots(cu) as u64,
-            Question::NextYield => return Value::Yielded(dispatcher.yields.pop_front()),
+            Question::TakeYield { saved_at } => return Value::Yielded(dispatcher.take_yield(saved_at)),
             Question::Free { kernel } | Question::Finished { kernel } if kernel as usize >= kernels => {
                 self.failure = Some(format!("firmware asks about kernel {kernel} of {kernels}"));
                 0

@@ -54,6 +54,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if self.clusters.is_some() {
             self.exchange_clusters(until);
         }
+        if let Some(shared) = &self.context.launch.chip.fetch.shared {
+            self.exchange_lines(shared.sms, until);
+        }
         self.pass_on(until);
         self.leave_lock_queues(until, &memory);
         for sm in self.sms.iter_mut() {
@@ -105,6 +108,21 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         self.tell_partitions(until);
         if changed {
             self.quiet_since = until;
+        }
+    }
+
+    /// SMs that share an instruction cache learn of each other's lines.
+    fn exchange_lines(&mut self, sharers: u32, until: Cycle) {
+        for at in 0..self.sms.count() {
+            let from = self.sms.number(at);
+            let news = self.sms[from].fetch.take_news();
+            if news.is_empty() {
+                continue;
+            }
+            let group = from as u32 / sharers;
+            for sm in self.sms.iter_mut().filter(|sm| sm.id() / sharers == group && sm.id() != from as u32) {
+                sm.hear_of_lines(&news, until);
+            }
         }
     }
 

@@ -26,6 +26,14 @@ impl SaveAreas {
         self.free.append(areas);
     }
 
+    /// Memory for the restart channel.
+    fn restart_channel(&mut self, memory: &mut Memory, bytes: u64) -> Result<u64, OutOfMemory> {
+        let address = memory.allocate(bytes, 256, "the restart records of wavefronts")?;
+        memory.mark_written(address);
+        self.all.push(address);
+        Ok(address)
+    }
+
     /// The run is over.
     pub(crate) fn free(&mut self, memory: &mut Memory) {
         self.free.clear();
@@ -99,6 +107,14 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     pub(crate) fn exchange_with_firmware(&mut self, memory: &mut Memory) -> bool {
         let Some(aggregator) = &mut self.aggregator else { return false };
         let latency = self.window;
+        if let Some(bytes) = aggregator.wants_restart_channel() {
+            match self.save_areas.restart_channel(memory, bytes) {
+                Ok(address) => aggregator.set_restart_channel(address),
+                Err(full) => {
+                    aggregator.failure = Some(format!("no memory for wavefronts that yield: {full}"))
+                }
+            }
+        }
         for id in 0..self.sms.len() {
             let sm = &mut self.sms[id];
             if sm.memory.switches.wants_room() {
@@ -106,6 +122,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 if let Err(full) = sm.memory.switches.give_room(|bytes| areas.take(memory, bytes)) {
                     aggregator.failure.get_or_insert(format!("no memory for wavefronts that yield: {full}"));
                 }
+                sm.wake_up();
+            }
+            if sm.memory.switches.wants_record() {
+                sm.memory.switches.give_records(|| aggregator.place_for_record());
                 sm.wake_up();
             }
             self.save_areas.give_back(&mut sm.memory.switches.free);

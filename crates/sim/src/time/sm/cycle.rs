@@ -10,6 +10,7 @@ use crate::exec::memory::store::{Global, Memory};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
 use crate::time::network::message::Reply;
+use crate::time::sm::front_end::fetch::LineNews;
 use crate::time::sm::issue::slot::Position;
 use crate::time::sm::load_store::{Progress, Room};
 use crate::time::sm::probe::Probe;
@@ -123,7 +124,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return false;
         }
         if self.fetch.is_busy() || !self.refused_lines.is_empty() {
-            for _ in 0..self.fetch.warps_per_cycle() {
+            for _ in 0..self.fetch.warps_per_cycle(now) {
                 self.fetch_one(now);
             }
         }
@@ -238,6 +239,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Something reached the SM between two windows.
     pub(crate) fn wake_up(&mut self) {
         self.wake_by(self.agenda.now);
+    }
+
+    /// Another SM that shares the instruction cache has requested and received lines, as is known from cycle `now` on.
+    pub(crate) fn hear_of_lines(&mut self, news: &LineNews, now: Cycle) {
+        if self.fetch.hear(news) {
+            self.wake_by(self.agenda.now.max(now));
+        }
     }
 
     /// A reply will arrive at cycle `arrival`.

@@ -123,7 +123,7 @@ pub(crate) struct Sm<const N: usize, P> {
     /// When the last CTA ended.
     pub last_end: Cycle,
 
-    fetch: Fetch,
+    pub(crate) fetch: Fetch,
     /// Lines of code that the network had no room to ask for.
     refused_lines: Vec<LineAddress>,
     branch_latency: u64,
@@ -232,7 +232,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             warps_started: 0,
             ended_ctas: Vec::new(),
             last_end: now,
-            fetch: Fetch::new(&chip.fetch, code),
+            fetch: Fetch::new(&chip.fetch, (id, chip.sm.count), code),
             refused_lines: Vec::new(),
             branch_latency: chip.units.branch_latency_cycles as u64,
             yield_cycles: u64::from(chip.units.yield_cycles),

@@ -39,13 +39,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.changed = true;
     }
 
-    /// The states of some warps are saved or restored.
+    /// The states of some warps are saved, with their restart records, or restored.
     pub(crate) fn finish_switches(&mut self, context: &Context<'_>, now: Cycle) {
         for id in std::mem::take(&mut self.memory.switches.done) {
             let switch = self.memory.switches.end(id);
-            if switch.saves {
-                let (slot, bytes) = (WarpSlot(switch.warp as u8), switch.image.len());
-                self.leave(slot, switch.address, bytes, switch.resource, now);
+            if let Some((address, bytes)) = switch.saved {
+                self.leave(WarpSlot(switch.warp as u8), address, bytes, switch.resource, now);
             } else {
                 self.come_back(context, AwayId(switch.warp), &switch.image, now);
             }

@@ -2,7 +2,7 @@
 
 use warploom_isa::Pc;
 
-use crate::chip::timing::FetchSpec;
+use crate::chip::timing::{FetchSharing, FetchSpec};
 use crate::kit::cycle::Cycle;
 use crate::kit::divisor::Divisor;
 use crate::kit::ids::{SlotSet, WarpSlot};
@@ -26,6 +26,51 @@ pub(crate) enum Fetched {
     Pending,
 }
 
+/// This SM's part in an instruction cache that several share. SMs run in windows of cycles beside each other, so each
+/// has a copy of the cache's tags, and at the end of a window they tell each other which lines they have requested and
+/// which have come. What an SM that starts later has missed before, it requests itself.
+#[derive(Clone, Debug)]
+struct Sharing {
+    /// This SM among those that share the cache, and how many they are.
+    place: u64,
+    sharers: u64,
+    fetches_per_cycle: u64,
+    news: LineNews,
+}
+
+/// Lines that an SM has requested and received since the last exchange.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LineNews {
+    pub requested: Vec<LineAddress>,
+    pub received: Vec<LineAddress>,
+}
+
+impl LineNews {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requested.is_empty() && self.received.is_empty()
+    }
+}
+
+impl Sharing {
+    fn new(spec: &FetchSharing, id: u32, sms: u32) -> Sharing {
+        let place = id % spec.sms;
+        Sharing {
+            place: place.into(),
+            sharers: spec.sms.min(sms - (id - place)).into(),
+            fetches_per_cycle: spec.fetches_per_cycle.into(),
+            news: LineNews::default(),
+        }
+    }
+
+    /// How many fetches the cache serves for this SM in a cycle: the SMs take turns, whether they fetch or not, because
+    /// what others do in the same window is not known.
+    fn turns(&self, now: Cycle) -> u32 {
+        let first = (now.0 % self.sharers) * self.fetches_per_cycle % self.sharers;
+        let before_mine = (self.place + self.sharers - first) % self.sharers;
+        (self.fetches_per_cycle + self.sharers - 1 - before_mine).div_euclid(self.sharers) as u32
+    }
+}
+
 /// The fetch unit of an SM. What every cycle reads comes first.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -42,6 +87,7 @@ pub(crate) struct Fetch {
     last: u8,
     pub hits: u64,
     tags: Tags,
+    sharing: Option<Box<Sharing>>,
     spec: FetchSpec,
     line_bytes: Divisor,
     instruction_bytes: Divisor,
@@ -49,9 +95,11 @@ pub(crate) struct Fetch {
 }
 
 impl Fetch {
-    /// With the tags of an empty cache.
-    pub(crate) fn new(spec: &FetchSpec, tags: Tags) -> Fetch {
+    /// Of SM `id` among `sms`, with the tags of an empty cache.
+    pub(crate) fn new(spec: &FetchSpec, (id, sms): (u32, u32), tags: Tags) -> Fetch {
+        let sharing = spec.shared.as_ref().map(|shared| Box::new(Sharing::new(shared, id, sms)));
         Fetch {
+            sharing,
             spec: spec.clone(),
             line_bytes: Divisor::new(spec.cache.line_bytes as u64),
             instruction_bytes: Divisor::new(spec.instruction_bytes as u64),
@@ -88,8 +136,30 @@ impl Fetch {
         }
     }
 
-    pub(crate) fn warps_per_cycle(&self) -> u32 {
-        self.spec.warps_per_cycle
+    /// Warps that can fetch in a cycle.
+    pub(crate) fn warps_per_cycle(&self, now: Cycle) -> u32 {
+        match &self.sharing {
+            Some(sharing) => self.spec.warps_per_cycle.min(sharing.turns(now)),
+            None => self.spec.warps_per_cycle,
+        }
+    }
+
+    /// What happened since the last call to lines of a cache that others share.
+    pub(crate) fn take_news(&mut self) -> LineNews {
+        self.sharing.as_mut().map(|sharing| std::mem::take(&mut sharing.news)).unwrap_or_default()
+    }
+
+    /// Lines that another SM has requested and received. Returns whether warps waited for one.
+    pub(crate) fn hear(&mut self, news: &LineNews) -> bool {
+        for &line in &news.requested {
+            let number = LineNumber(self.line_bytes.quotient(line.0));
+            if self.tags.find(number).is_none() && !self.in_flight.contains(&line) {
+                self.in_flight.push(line);
+            }
+        }
+        let waiting = self.waits.len();
+        news.received.iter().for_each(|&line| self.install(line));
+        self.waits.len() < waiting
     }
 
     /// Whether a buffer with so many instructions takes those of another fetch.
@@ -144,8 +214,15 @@ impl Fetch {
         if self.in_flight.contains(&line) {
             return Fetched::Pending;
         }
-        self.in_flight.push(line);
+        self.request(line);
         Fetched::Miss { line }
+    }
+
+    fn request(&mut self, line: LineAddress) {
+        self.in_flight.push(line);
+        if let Some(sharing) = &mut self.sharing {
+            sharing.news.requested.push(line);
+        }
     }
 
     /// The next line after one that missed that is to be fetched with it, as number `ahead`, if it is not here.
@@ -155,15 +232,25 @@ impl Fetch {
         if self.tags.find(number).is_some() || self.in_flight.contains(&next) {
             return None;
         }
-        self.in_flight.push(next);
+        self.request(next);
         Some(next)
     }
 
     /// A line has arrived. The warps that waited for it fetch again.
     pub(crate) fn fill(&mut self, line: LineAddress) {
+        if let Some(sharing) = &mut self.sharing {
+            sharing.news.received.push(line);
+        }
+        self.install(line);
+    }
+
+    fn install(&mut self, line: LineAddress) {
         let number = LineNumber(self.line_bytes.quotient(line.0));
         self.in_flight.retain(|&requested| requested != line);
-        if let Some(way) = self.tags.victim(number) {
+        // Two SMs that share the cache may have requested a line in the same window.
+        if self.tags.find(number).is_none()
+            && let Some(way) = self.tags.victim(number)
+        {
             self.tags.replace(way, number);
             self.tags.line_mut(way).valid = 1;
         }
@@ -240,5 +327,52 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let life = entry.occupant.life;
             self.agenda.events.push(now + self.branch_latency, Event::Refetch { slot, life });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many fetches each of `sms` has in each of the first cycles.
+    fn turns(sms: u32, fetches_per_cycle: u32) -> Vec<Vec<u32>> {
+        let spec = FetchSharing { sms: 8, fetches_per_cycle };
+        let sharing = |id| Sharing::new(&spec, id, sms);
+        (0..16).map(|cycle| (0..sms).map(|id| sharing(id).turns(Cycle(cycle))).collect()).collect()
+    }
+
+    #[test]
+    fn sms_take_turns_at_a_shared_cache() {
+        for sms in 1..=8 {
+            for fetches in 1..=9 {
+                let turns = turns(sms, fetches);
+                for cycle in &turns {
+                    assert_eq!(cycle.iter().sum::<u32>(), fetches, "{sms} SMs, {fetches} fetches: {turns:?}");
+                }
+                let shares =
+                    (0..sms as usize).map(|sm| turns[..sms as usize].iter().map(|cycle| cycle[sm]).sum());
+                assert!(shares.collect::<Vec<u32>>().iter().all(|&share| share == fetches), "{turns:?}");
+            }
+        }
+        assert_eq!(turns(8, 4)[..2], [[1, 1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 1, 1]]);
+        assert_eq!(turns(1, 4)[0], [4]);
+    }
+
+    #[test]
+    fn lines_of_a_shared_cache_are_known_to_others() {
+        let mut chip = crate::chip::Chip::load("apu", &[]).unwrap();
+        chip.fetch.cache.sets = 1;
+        let fetch = |id| Fetch::new(&chip.fetch, (id, 8), Tags::new(&chip.fetch.cache));
+        let (mut one, mut other) = (fetch(0), fetch(1));
+        let (now, slot, pc) = (Cycle(0), WarpSlot(3), Pc(0));
+        let Fetched::Miss { line } = one.fetch(now, slot, pc) else { panic!("the cache is empty") };
+        assert!(!other.hear(&one.take_news()));
+        assert_eq!(other.fetch(now, slot, pc), Fetched::Pending);
+        assert!(!other.is_busy());
+        one.fill(line);
+        assert!(other.hear(&one.take_news()));
+        assert_eq!(other.next_warp(), Some(slot));
+        assert!(matches!(other.fetch(now, slot, pc), Fetched::Hit { .. }));
+        assert!(one.take_news().is_empty() && other.take_news().is_empty());
     }
 }

@@ -1,4 +1,5 @@
-//! Warps whose state moves between the SM and memory, a line a cycle beside the load/store unit, past the L1.
+//! Warps whose state moves between the SM and memory, a line a cycle beside the load/store unit, past the L1. When a
+//! state is saved, the warp's restart record follows it, into the channel that firmware takes such records from.
 
 use std::collections::VecDeque;
 
@@ -16,13 +17,18 @@ pub(crate) struct Switch {
     pub resource: u64,
     /// It goes to memory.
     pub saves: bool,
-    /// Its bytes, in whole lines.
+    /// Its bytes, in whole lines. Once they are saved, those of its restart record.
     pub image: Vec<u8>,
     /// Where they go or come from; 0 as long as there is no place.
     pub address: u64,
+    /// Where the state is saved, and its bytes.
+    pub saved: Option<(u64, usize)>,
     sent: usize,
     answered: usize,
 }
+
+/// A place in the restart channel: its address, and the number of the record from 1 on.
+pub(crate) type RecordPlace = (u64, u32);
 
 /// A line to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +51,8 @@ pub(crate) struct Switches {
     queue: VecDeque<SwitchId>,
     /// Those of which all has been answered.
     pub done: Vec<SwitchId>,
+    /// Those whose state is saved and whose restart record has no place yet, in order.
+    saved: VecDeque<SwitchId>,
     all: Slab<SwitchId, Switch>,
     line_bytes: usize,
     /// When the next line can go.
@@ -72,7 +80,7 @@ impl Switches {
         self.line_bytes = line_bytes;
         image.resize(image.len().next_multiple_of(line_bytes), 0);
         let (saves, address) = (from.is_none(), from.unwrap_or(0));
-        let switch = Switch { warp, resource, saves, image, address, sent: 0, answered: 0 };
+        let switch = Switch { warp, resource, saves, image, address, saved: None, sent: 0, answered: 0 };
         let id = self.all.put(switch);
         self.queue.push_back(id);
     }
@@ -100,6 +108,27 @@ impl Switches {
             }
         }
         Ok(())
+    }
+
+    /// Whether a restart record needs a place in memory.
+    pub(crate) fn wants_record(&self) -> bool {
+        !self.saved.is_empty()
+    }
+
+    /// Restart records get places, as long as there are any. A record is a line: its number, which says that it is
+    /// there, the address of the saved state, and what the warp waits for.
+    pub(crate) fn give_records(&mut self, mut take: impl FnMut() -> Option<RecordPlace>) {
+        while let Some(&id) = self.saved.front() {
+            let Some((place, number)) = take() else { return };
+            self.saved.pop_front();
+            let switch = &mut self.all[id];
+            let words = [u64::from(number), switch.address, switch.resource];
+            let mut image: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            image.resize(image.len().next_multiple_of(self.line_bytes), 0);
+            switch.saved = Some((switch.address, switch.image.len()));
+            (switch.image, switch.address, switch.sent, switch.answered) = (image, place, 0, 0);
+            self.queue.push_back(id);
+        }
     }
 
     /// When the next line can go.
@@ -139,7 +168,12 @@ impl Switches {
             switch.image[index * bytes.len()..][..bytes.len()].copy_from_slice(bytes);
         }
         switch.answered += 1;
-        if switch.answered * self.line_bytes == switch.image.len() {
+        if switch.answered * self.line_bytes < switch.image.len() {
+            return;
+        }
+        if switch.saves && switch.saved.is_none() {
+            self.saved.push_back(id);
+        } else {
             self.done.push(id);
         }
     }
