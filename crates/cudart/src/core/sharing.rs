@@ -1,9 +1,9 @@
 //! When a kernel that is simulated alone starts beside those of other streams.
 //!
 //! Kernels that are pending at the same time are simulated together (`settle`). This is for the others: those that
-//! are not timed, or that are observed one by one. They overlap in simulated time if the chip has enough for all of them
-//! together: room for their CTAs, bandwidth of its DRAM, slots to issue instructions. Each then takes as long as alone;
-//! one for which there is not enough waits. So what kernels do to each other in caches is not seen.
+//! are not timed, or that are observed one by one. They overlap in simulated time if the chip has enough for all of
+//! them together: room for their CTAs, bandwidth of its DRAM, slots to issue instructions. Each then takes as long as
+//! alone; one for which there is not enough waits. So what kernels do to each other in caches is not seen.
 
 use std::collections::VecDeque;
 

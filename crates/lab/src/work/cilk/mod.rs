@@ -10,7 +10,7 @@ mod tree;
 
 use std::sync::atomic::AtomicU32;
 
-use warploom::{Device, Error, Module, Result};
+use warploom::{Error, Module, Result};
 use warploom_flow::{Arena, FlowError, Graph, Layout, Schedule};
 
 use super::{Bench, Param, Values, Workload};
@@ -113,6 +113,12 @@ impl<'b, 'a> Target<'b, 'a> {
                 Target::Gpu(bench, module)
             }
             _ => {
+                if bench.gpu.chip().is_none_or(|chip| chip.aggregator.is_none()) {
+                    return Err(Error::Misuse(format!(
+                        "`{}` has no control processor to run this graph: take --chip apu, on=cuda, or on=host",
+                        bench.gpu.name(),
+                    )));
+                }
                 let steps = values.word(&RESERVE) == "steps";
                 let module = bench.load(if steps { kernels.steps } else { kernels.aggregator })?;
                 Target::Device(bench, module)
@@ -185,9 +191,4 @@ pub(super) fn refused(error: FlowError) -> Error {
         FlowError::Device(error) => error,
         refused => Error::Misuse(refused.to_string()),
     }
-}
-
-/// Whether a device can run graphs.
-pub(super) fn has_aggregator(gpu: &Device) -> bool {
-    gpu.chip().is_some_and(|chip| chip.aggregator.is_some())
 }
