@@ -282,14 +282,15 @@ impl Execution<'_> {
             | Op::BarWarp => {
                 return self.communicate(cta, warp, &activation, inst, path, mask);
             }
-            Op::Mma(mma) => matrix::multiply(mma, inst, &mut registers, &kernel.vectors, mask),
+            Op::Mma(mma) => matrix::multiply(mma, inst, &mut registers, &kernel.vectors, mask)?,
             Op::Wgmma(wgmma) => {
                 let operands = (inst, kernel.vectors.as_slice(), kernel.imms.as_slice());
-                let place = matrix::wgmma::Place { warp: warp.id, shared: &cta.shared };
+                let warps = self.launch.occupancy.warps_per_cta;
+                let place = matrix::wgmma::Place { warp: warp.id, warps, shared: &cta.shared };
                 let registers = &mut warp.registers(&activation);
                 matrix::wgmma::multiply(wgmma, operands, registers, place, mask)?;
             }
-            Op::MovMatrix => matrix::move_transposed(inst, &mut registers, mask),
+            Op::MovMatrix => matrix::move_transposed(inst, &mut registers, mask)?,
             Op::TexQuery(query, of_sampler) => {
                 let handles = registers.read64(inst.src[0], &kernel.imms);
                 let mut answers = [0; N];

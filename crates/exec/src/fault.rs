@@ -165,22 +165,26 @@ pub struct Place {
 
 impl Place {
     pub fn of(kernel: &Kernel, pc: Pc) -> Place {
-        let (line, _) = kernel.source.line_col(start(kernel, pc));
-        Place::on_line(kernel, pc, line)
+        let (file, line, _) = kernel.source.place(start(kernel, pc));
+        Place::on_line(kernel, pc, file, line)
     }
 
     /// The places of all instructions. Lines of the text are counted once and not for each of them.
     pub fn all(kernel: &Kernel) -> impl Iterator<Item = Place> {
+        let linked = kernel.source.is_linked();
         let ends = kernel.source.text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
         let ends: Vec<u32> = ends.map(|(at, _)| at as u32).collect();
         (0..kernel.code.len() as u32).map(move |pc| {
+            if linked {
+                return Place::of(kernel, Pc(pc));
+            }
             let start = start(kernel, Pc(pc));
             let line = ends.partition_point(|&end| end < start) as u32 + 1;
-            Place::on_line(kernel, Pc(pc), line)
+            Place::on_line(kernel, Pc(pc), &kernel.source.name, line)
         })
     }
 
-    fn on_line(kernel: &Kernel, pc: Pc, line: u32) -> Place {
+    fn on_line(kernel: &Kernel, pc: Pc, file: &str, line: u32) -> Place {
         let origin = kernel.origins.get(pc.index()).copied().unwrap_or_default();
         let own_line = origin.line.map(|at| {
             let file = kernel.source.files.get(at.file as usize).map_or("?", String::as_str);
@@ -195,7 +199,7 @@ impl Place {
         let function = kernel.function_at(pc);
         Place {
             instruction: squeeze(kernel.source.snippet(with_guard(kernel, pc, origin.span))),
-            file: kernel.source.name.clone(),
+            file: file.to_string(),
             line,
             source_line,
             inlined,

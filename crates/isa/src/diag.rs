@@ -111,8 +111,8 @@ impl fmt::Display for LoadError {
             if i > 0 {
                 writeln!(f)?;
             }
-            let (line, col) = self.source.line_col(d.span.start);
-            write!(f, "{}:{line}:{col}: {}", self.source.name, d.message)?;
+            let (file, line, column) = self.source.place(d.span.start);
+            write!(f, "{file}:{line}:{column}: {}", d.message)?;
         }
         Ok(())
     }
@@ -131,11 +131,11 @@ const PLAIN: Style = Style { error: "", bold: "", frame: "", off: "" };
 
 fn render_one(out: &mut String, source: &Source, diagnostic: &Diagnostic, style: &Style) {
     let Style { error, bold, frame, off } = style;
-    let (line, column) = source.line_col(diagnostic.span.start);
+    let (file, line, column) = source.place(diagnostic.span.start);
     let margin = " ".repeat(line.to_string().len());
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{error}error{off}{bold}: {}{off}", diagnostic.message);
-    let _ = writeln!(out, "{margin}{frame}-->{off} {}:{line}:{column}", source.name);
+    let _ = writeln!(out, "{margin}{frame}-->{off} {file}:{line}:{column}");
     if let Some((text, before, width)) = excerpt(&source.text, diagnostic.span) {
         let label =
             if diagnostic.label.is_empty() { String::new() } else { format!(" {}", diagnostic.label) };

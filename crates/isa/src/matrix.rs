@@ -147,7 +147,7 @@ impl Wgmma {
             a_columns: false,
             b_columns: true,
             saturate: self.saturate,
-            bits: None,
+            bits: if matches!(self.a, MatrixTy::B1) { Some(BitProduct::And) } else { None },
         }
     }
 

@@ -42,6 +42,12 @@ pub struct Source {
     pub files: Vec<String>,
 }
 
+/// Begins the comment before each part of a linked text. The number of its file, and line and column there, follow.
+pub const LINKED_PART: &str = "//#part ";
+
+/// Separates the files in the name of a linked text.
+pub const FILES_SEPARATOR: &str = " + ";
+
 impl Source {
     /// Line and column (both from 1) of a byte position.
     pub fn line_col(&self, pos: u32) -> (u32, u32) {
@@ -49,6 +55,33 @@ impl Source {
         let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
         let line = before.iter().filter(|&&b| b == b'\n').count();
         (line as u32 + 1, (before.len() - line_start) as u32 + 1)
+    }
+
+    /// The file of a byte position, and line and column in it. In a linked text, that is the file that the part was
+    /// taken from.
+    pub fn place(&self, pos: u32) -> (&str, u32, u32) {
+        self.linked_place(pos as usize).unwrap_or_else(|| {
+            let (line, column) = self.line_col(pos);
+            (&self.name, line, column)
+        })
+    }
+
+    /// Whether it was linked of several files.
+    pub fn is_linked(&self) -> bool {
+        self.name.contains(FILES_SEPARATOR) && self.text.contains(LINKED_PART)
+    }
+
+    fn linked_place(&self, pos: usize) -> Option<(&str, u32, u32)> {
+        let before = self.text.get(..pos).filter(|_| self.name.contains(FILES_SEPARATOR))?;
+        let (_, part) = before.rsplit_once(LINKED_PART)?;
+        let (numbers, part) = part.split_once('\n')?;
+        let mut numbers = numbers.split(' ').map(str::parse::<u32>);
+        let mut number = || numbers.next()?.ok();
+        let (file, line, column) = (number()?, number()?, number()?);
+        let name = self.name.split(FILES_SEPARATOR).nth(file as usize)?;
+        let lines = part.matches('\n').count() as u32;
+        let (start, column) = part.rsplit_once('\n').map_or((part, column), |(_, last)| (last, 1));
+        Some((name, line + lines, column + start.len() as u32))
     }
 
     /// The text of a span; empty if the span lies outside.

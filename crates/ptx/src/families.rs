@@ -3,9 +3,11 @@
 //! Lowering takes its refusals from this table, and `docs/ptx.md` is generated from it ([`support_page`]), so that the
 //! two always agree.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use crate::resolved::Word;
+use crate::target::Target;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Support {
@@ -103,11 +105,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     ),
     family("Synchronization", &["bar", "bar.warp", "barrier", "membar"], Modelled),
     family("Synchronization", &["barrier.cluster"], Modelled),
-    family(
-        "Synchronization",
-        &["fence"],
-        Partly("without `.sync_restrict`; accepted proxy fences order like `fence.acq_rel.cta`"),
-    ),
+    family("Synchronization", &["fence"], Partly("proxy fences order like `fence.acq_rel.cta`")),
     family("Synchronization", &["atom", "red"], Modelled),
     family("Synchronization", &["red.async"], Partly("without `.mmio`, `.global`")),
     family("Synchronization", &["vote", "match", "activemask", "elect"], Modelled),
@@ -115,11 +113,15 @@ pub(crate) const FAMILIES: &[Family] = &[
     family("Synchronization", &["griddepcontrol"], Partly("no effect: launches run one after the other")),
     family("Synchronization", &["mbarrier"], Partly("`try_wait` returns at once")),
     family("Synchronization", &["clusterlaunchcontrol"], CLUSTERS),
-    family("Tensor cores", &["mma"], Partly("without `.sp`, `.block_scale`, 6-bit and 4-bit floats")),
+    family(
+        "Tensor cores",
+        &["mma"],
+        Partly("without `.sp`, `.block_scale`, 6-bit and 4-bit floats; `.f64` rounds to nearest"),
+    ),
     family("Tensor cores", &["ldmatrix", "stmatrix"], Partly("without elements of 8 bits and fewer")),
     family("Tensor cores", &["movmatrix"], Modelled),
     family("Tensor cores", &["wmma"], Modelled),
-    family("Tensor cores", &["wgmma.mma_async"], Partly("without `.b1`")),
+    family("Tensor cores", &["wgmma.mma_async"], Modelled),
     family("Tensor cores", &["wgmma.mma_async.sp"], Refused("sparse matrices are not modelled")),
     family("Tensor cores", &["wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"], Modelled),
     family("Tensor cores", &["tcgen05"], Refused("tensor memory is not modelled")),
@@ -144,8 +146,9 @@ pub(crate) const FAMILIES: &[Family] = &[
     family("Miscellaneous", &["pmevent", "setmaxnreg"], Partly("checked, then ignored")),
 ];
 
-/// The most specific entry for an opcode: the one that matches most of its first words.
-fn find(opcode: &[Word]) -> Option<(usize, &'static str, Support)> {
+/// The most specific entry for an opcode: the one that matches most of its first words. Its mnemonic, the words that
+/// spell it, and its support.
+pub(crate) fn find(opcode: &[Word]) -> Option<(&'static str, &[Word], Support)> {
     let matched = |mnemonic: &str| {
         mnemonic.split('.').try_fold(0, |words, part| (opcode.get(words)?.text == part).then_some(words + 1))
     };
@@ -154,14 +157,33 @@ fn find(opcode: &[Word]) -> Option<(usize, &'static str, Support)> {
         .flat_map(|f| f.mnemonics.iter().map(move |m| (*m, f.support)))
         .filter_map(|(m, support)| matched(m).map(|words| (words, m, support)))
         .max_by_key(|(words, ..)| *words)
+        .map(|(words, mnemonic, support)| (mnemonic, &opcode[..words], support))
 }
 
-/// If an opcode is refused as a whole: its mnemonic, the words that spell it, and the reason.
-pub(crate) fn refusal(opcode: &[Word]) -> Option<(&'static str, &[Word], &'static str)> {
-    match find(opcode)? {
-        (words, mnemonic, Refused(why)) => Some((mnemonic, &opcode[..words], why)),
-        _ => None,
+/// What each instruction needs that a text of this version and target does not have.
+pub(crate) fn lacking(version: (u32, u32), target: Target) -> HashMap<&'static str, String> {
+    let mut lacking = HashMap::new();
+    for (ptx, chip, mnemonics) in SINCE {
+        if let Some(needs) = needs(version, target, version_of(ptx), chip) {
+            lacking.extend(mnemonics.iter().map(|mnemonic| (*mnemonic, needs.clone())));
+        }
     }
+    lacking
+}
+
+fn version_of(text: &str) -> (u32, u32) {
+    let number = |part: &str| part.parse().unwrap_or(0);
+    text.split_once('.').map_or((0, 0), |(major, minor)| (number(major), number(minor)))
+}
+
+/// The predicate of a sentence about what PTX has since `since` on `chip`, if a text does not have it.
+pub(crate) fn needs(version: (u32, u32), target: Target, since: (u32, u32), chip: &str) -> Option<String> {
+    if !target.has(chip) {
+        let (needs, later) = if chip.ends_with("only") { ("is for", "") } else { ("needs", " or later") };
+        return Some(format!("{needs} {chip}{later}, the target is {target}"));
+    }
+    let ((major, minor), (have, of)) = (since, version);
+    (version < since).then(|| format!("needs PTX {major}.{minor}, this is {have}.{of}"))
 }
 
 const INTRODUCTION: &str = "\
@@ -232,13 +254,10 @@ const SINCE: &[(&str, &str, &[&str])] = &[
     ("7.8", "sm_90", &["mapa", "getctarank", "barrier.cluster", "griddepcontrol", "stmatrix"]),
     ("8.0", "sm_90", &["elect", "cp.async.bulk", "cp.reduce.async.bulk"]),
     ("8.0", "sm_90", &["cp.async.bulk.commit_group", "cp.async.bulk.wait_group"]),
-    (
-        "8.0",
-        "sm_90a",
-        &["setmaxnreg", "wgmma.mma_async", "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"],
-    ),
+    ("8.0", "sm_90a only", &["wgmma.mma_async", "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"]),
+    ("8.0", "sm_90a", &["setmaxnreg"]),
     ("8.1", "sm_90", &["st.async", "red.async", "multimem"]),
-    ("8.2", "sm_90a", &["wgmma.mma_async.sp"]),
+    ("8.2", "sm_90a only", &["wgmma.mma_async.sp"]),
     ("8.3", "sm_90", &["tensormap.cp_fenceproxy"]),
     ("8.3", "sm_90a", &["tensormap.replace"]),
     ("8.6", "sm_100", &["st.bulk", "clusterlaunchcontrol"]),
@@ -321,14 +340,12 @@ mod tests {
     }
 
     #[test]
-    fn refused_families_are_refused() {
+    fn every_family_is_found() {
         for family in FAMILIES {
             for mnemonic in family.mnemonics {
-                let refused = refusal(&words(mnemonic)).map(|(m, _, why)| (m, why));
-                match family.support {
-                    Refused(why) => assert_eq!(refused, Some((*mnemonic, why))),
-                    _ => assert_eq!(refused, None, "{mnemonic}"),
-                }
+                let words = words(mnemonic);
+                let (found, _, support) = find(&words).unwrap();
+                assert_eq!((found, support), (*mnemonic, family.support));
             }
         }
     }

@@ -15,6 +15,7 @@ mod lower;
 mod parse;
 mod resolve;
 pub mod resolved;
+mod target;
 
 use warploom_isa::{self as isa, Source, Span};
 

@@ -6,6 +6,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use warploom_isa::LINKED_PART;
+
+/// Follows the name of a private function without a body, so that it does not get that of another file. Messages leave
+/// it out.
+pub(crate) const UNDEFINED: &str = "$undefined";
+
 /// A piece of a text: a word, a number, a mark, or the space between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'a> {
@@ -26,6 +32,8 @@ impl<'a> Token<'a> {
 struct Item<'a> {
     tokens: Vec<Token<'a>>,
     kind: Kind<'a>,
+    /// Line and column in its file, from 1.
+    place: (usize, usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +95,8 @@ pub fn link(texts: &[&str]) -> String {
                 Kind::Symbol { .. } => true,
             };
             if keep {
+                let (line, column) = item.place;
+                out.push_str(&format!("{LINKED_PART}{number} {line} {column}\n"));
                 most = most.max(write(&mut out, item, &renamed, source_files));
             }
         }
@@ -113,10 +123,15 @@ fn newest_header(files: &[Vec<Item<'_>>]) -> String {
 /// New names for the private symbols of a file whose names are taken.
 fn renamed<'a>(file: &[Item<'a>], taken: &mut HashSet<&'a str>, number: usize) -> HashMap<&'a str, String> {
     let mut renamed = HashMap::new();
+    let is_defined = |symbol: &str| {
+        file.iter()
+            .any(|item| matches!(item.kind, Kind::Symbol { name, defined: true, .. } if name == symbol))
+    };
     for item in file {
         let Kind::Symbol { name, linkage: Linkage::Private, .. } = item.kind else { continue };
         if taken.contains(name) && !renamed.contains_key(name) {
-            renamed.insert(name, format!("{name}_file{number}"));
+            let mark = if is_defined(name) { "_file" } else { UNDEFINED };
+            renamed.insert(name, format!("{name}{mark}{number}"));
         }
     }
     for item in file {
@@ -156,7 +171,12 @@ fn items(text: &str) -> Vec<Item<'_>> {
     let mut items = Vec::new();
     let mut current: Vec<Token<'_>> = Vec::new();
     let mut depth = 0u32;
+    let (mut here, mut place) = ((1, 1), (1, 1));
     for token in tokens(text) {
+        if current.is_empty() {
+            place = here;
+        }
+        here = moved(here, token.text());
         let word = matches!(token, Token::Word(_));
         // A directive without an end mark ends where the next one begins; attributes come before their symbol.
         let first = current.iter().find_map(|token| match token {
@@ -166,7 +186,7 @@ fn items(text: &str) -> Vec<Item<'_>> {
         let line_ends = token.text().contains('\n');
         let one_line = matches!(first, Some(".version" | ".target" | ".address_size" | ".file"));
         if depth == 0 && !word && line_ends && one_line {
-            items.push(item(std::mem::take(&mut current)));
+            items.push(item(std::mem::take(&mut current), place));
             continue;
         }
         current.push(token);
@@ -182,13 +202,21 @@ fn items(text: &str) -> Vec<Item<'_>> {
                 _ => false,
             };
         if ends {
-            items.push(item(std::mem::take(&mut current)));
+            items.push(item(std::mem::take(&mut current), place));
         }
     }
     if current.iter().any(|token| !token.text().trim().is_empty()) {
-        items.push(item(current));
+        items.push(item(current, place));
     }
     items
+}
+
+/// Line and column after a text.
+fn moved((line, column): (usize, usize), text: &str) -> (usize, usize) {
+    match text.rsplit_once('\n') {
+        Some((_, last)) => (line + text.matches('\n').count(), 1 + last.len()),
+        None => (line, column + text.len()),
+    }
 }
 
 /// Whether the words so far are those of a variable, whose initial value may be in braces.
@@ -197,9 +225,9 @@ fn is_variable(tokens: &[Token<'_>]) -> bool {
     !has(&[".func", ".entry", ".section"]) && has(&[".global", ".const", ".shared", ".local"])
 }
 
-fn item(tokens: Vec<Token<'_>>) -> Item<'_> {
+fn item(tokens: Vec<Token<'_>>, place: (usize, usize)) -> Item<'_> {
     let kind = kind(&tokens);
-    Item { tokens, kind }
+    Item { tokens, kind, place }
 }
 
 fn kind<'a>(tokens: &[Token<'a>]) -> Kind<'a> {
@@ -339,6 +367,23 @@ mod tests {
             (1, 1, 1)
         );
         crate::load("linked", &linked).expect("PTX");
+    }
+
+    #[test]
+    fn places_are_those_of_the_files() {
+        let wrong = TWO.replace("ld.global.u32 %r1, [own+4]", "ld.global.u32 %r9, [own+4]");
+        let error = crate::load("one.ptx + two.ptx", &link(&[ONE, &wrong])).unwrap_err();
+        let (line, _) = wrong.lines().enumerate().find(|(_, line)| line.contains("%r9")).unwrap();
+        assert!(error.to_string().starts_with(&format!("two.ptx:{}:16: ", line + 1)), "{error}");
+    }
+
+    #[test]
+    fn a_prototype_without_a_body_keeps_its_name() {
+        let head = ".version 7.8\n.target sm_80\n.address_size 64\n";
+        let caller = format!("{head}.func f();\n.visible .entry k() {{ call f, (); ret; }}\n");
+        let other = format!("{head}.visible .func f() {{ ret; }}\n");
+        let error = crate::load("a.ptx + b.ptx", &link(&[&caller, &other])).unwrap_err();
+        assert!(error.to_string().starts_with("a.ptx:5:28: no body for `f`: "), "{error}");
     }
 
     #[test]

@@ -41,7 +41,8 @@ impl Case {
 
 fn bytes(ty: &str) -> usize {
     match ty {
-        "f32" | "s32" | "tf32" => 4,
+        // Single bits are tested as words of them.
+        "f32" | "s32" | "tf32" | "b1" => 4,
         "f16" | "bf16" => 2,
         _ => 1,
     }
@@ -115,7 +116,7 @@ fn image(case: Case) -> Vec<u8> {
 
 fn text(case: Case, extra: &str) -> String {
     let Case { n, a, b, d, layouts, from_registers } = case;
-    let k = case.k();
+    let (k, bits) = if a == "b1" { (256, ".and.popc") } else { (case.k(), "") };
     let count = if d == "f16" { n / 4 } else { n / 2 };
     let names: Vec<String> = (0..count).map(|at| format!("%e{at}")).collect();
     let list = names.join(", ");
@@ -159,8 +160,8 @@ fn text(case: Case, extra: &str) -> String {
             mov.u32 %r9, 0; {zero} {registers}
             setp.ne.u32 %p1, %r9, 0; setp.eq.u32 %p2, %r9, 0;
             wgmma.fence.sync.aligned;
-            wgmma.mma_async.sync.aligned.m64n{n}k{k}.{d}.{a}.{b} {{{list}}}, {left}, %d3, %p1{signs}{orders};
-            wgmma.mma_async.sync.aligned.m64n{n}k{k}.{d}.{a}.{b} {{{list}}}, {left}, %d3, %p2{signs}{orders};
+            wgmma.mma_async.sync.aligned.m64n{n}k{k}.{d}.{a}.{b}{bits} {{{list}}}, {left}, %d3, %p1{signs}{orders};
+            wgmma.mma_async.sync.aligned.m64n{n}k{k}.{d}.{a}.{b}{bits} {{{list}}}, {left}, %d3, %p2{signs}{orders};
             {extra}
             wgmma.commit_group.sync.aligned;
             wgmma.wait_group.sync.aligned 0;
@@ -196,8 +197,11 @@ fn check(case: Case) {
         let (out, _) = run(case, model, "").unwrap();
         let per_thread = out.len() / 128;
         for (row, column) in (0..64).flat_map(|row| (0..case.n).map(move |column| (row, column))) {
-            let sum =
-                (0..case.k()).map(|k| value(0, row, k, case.a) * value(1, k, column, case.b)).sum::<i64>();
+            let product = |k: usize| match (value(0, row, k, case.a), value(1, k, column, case.b)) {
+                (a, b) if case.a == "b1" => i64::from((a as u32 & b as u32).count_ones()),
+                (a, b) => a * b,
+            };
+            let sum = (0..case.k()).map(product).sum::<i64>();
             let wanted = encode(case.d, 2 * sum);
             let thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
             let element = column / 8 * 4 + row % 16 / 8 * 2 + column % 2;
@@ -221,6 +225,7 @@ fn every_type() {
         ["f16", "e5m2", "e4m3"],
         ["s32", "s8", "u8"],
         ["s32", "u8", "s8"],
+        ["s32", "b1", "b1"],
     ] {
         check(Case::new(16, types));
     }
@@ -241,7 +246,7 @@ fn every_layout() {
 
 #[test]
 fn a_in_registers() {
-    for types in [["f32", "f16", "f16"], ["f32", "tf32", "tf32"], ["s32", "s8", "s8"]] {
+    for types in [["f32", "f16", "f16"], ["f32", "tf32", "tf32"], ["s32", "s8", "s8"], ["s32", "b1", "b1"]] {
         check(Case { from_registers: true, ..Case::new(32, types) });
     }
 }
@@ -282,6 +287,45 @@ fn misuse_is_told() {
     for model in MODELS {
         let said = run(case, model, extra).unwrap_err().to_string();
         assert!(said.contains("descriptor leads there") && said.contains("m64n8k16"), "{said}");
+    }
+}
+
+#[test]
+fn matrix_instructions_take_whole_warps() {
+    let head = ".version 8.6\n.target sm_90a\n.address_size 64\n.shared .align 1024 .b8 tile[2048];
+        .visible .entry k() {
+        .reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %d<2>; .reg .f32 %f<9>; mov.u64 %d1, 0; mov.u32 %r1, tile;";
+    let wgmma =
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d1, 1, 1, 1, 0, 0";
+    let mma = "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r3, %r4}, {%r5, %r6}, {%r7}, {%r5, %r6}";
+    let load = "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r1]";
+    let half = "mov.u32 %r2, %laneid; setp.ge.u32 %p1, %r2, 16; @%p1 bra END;";
+    for (before, instruction, threads, told) in [
+        ("", wgmma, 128, None),
+        ("", wgmma, 96, Some("128 threads multiply together, here are only 96")),
+        (half, wgmma, 128, Some("all lanes of a warp execute it together, here only 16 do")),
+        ("", mma, 32, None),
+        (half, mma, 32, Some("all lanes of a warp execute it together, here only 16 do")),
+        ("", load, 32, None),
+        (half, load, 32, Some("all lanes of a warp execute it together, here only 16 do")),
+        ("", load, 48, Some("all lanes of a warp execute it together, here only 16 do")),
+    ] {
+        for model in MODELS {
+            let mut gpu = Device::sim_with(
+                Chip::load("h200", &[]).unwrap(),
+                SimOptions { model, ..SimOptions::default() },
+            );
+            let module = gpu.load_ptx(&format!("{head} {before} {instruction}; END: ret; }}")).unwrap();
+            let run = gpu.launch(module.kernel("k").unwrap(), Launch::grid(1).block(threads), args![]);
+            match (run, told) {
+                (Ok(_), None) => {}
+                (Err(error), Some(told)) => {
+                    let said = error.to_string();
+                    assert!(said.contains(told) && said.contains("thread"), "{said}");
+                }
+                (run, _) => panic!("{instruction} with {threads} threads: {:?}", run.map(|_| ())),
+            }
+        }
     }
 }
 

@@ -11,9 +11,11 @@ pub(crate) mod wgmma;
 
 use warploom_isa::{Dst, Inst, MatrixTy, Mma, Operand};
 
+use crate::fault::FaultKind;
 use crate::kit::lane_mask::LaneMask;
 use crate::lanes::Registers;
 use crate::matrix::layout::{Fragment, Place};
+use crate::memory::reach::Bad;
 use crate::sync::vote::PTX_WARP;
 
 /// The largest matrices: 16 x 16 elements of A, where those of 8 bits and fewer are counted in words of K.
@@ -26,13 +28,14 @@ pub(crate) fn multiply<const N: usize>(
     registers: &mut Registers<'_, N>,
     lists: &[Vec<Operand>],
     mask: LaneMask,
-) {
+) -> Result<(), Bad> {
+    whole_warps::<N>(mask)?;
     let list = |operand: Operand| match operand {
         Operand::Vec(id) => lists[id.index()].as_slice(),
         _ => &[],
     };
     let [a, b, c, d] = Fragment::of(mma);
-    let Dst::Vec(to) = inst.dst else { return };
+    let Dst::Vec(to) = inst.dst else { return Ok(()) };
     let results = &lists[to.index()];
     for first in (0..N).step_by(PTX_WARP) {
         for group in 0..mma.groups() {
@@ -44,6 +47,18 @@ pub(crate) fn multiply<const N: usize>(
             scatter(&d, (first, group), registers, results, &sums, mask);
         }
     }
+    Ok(())
+}
+
+/// Refuses a matrix instruction that only some lanes of a warp execute.
+pub(crate) fn whole_warps<const N: usize>(mask: LaneMask) -> Result<(), Bad> {
+    const WARP: u64 = u64::MAX >> (64 - PTX_WARP);
+    let is_whole = |first: usize| [0, WARP].contains(&(mask.0 >> first & WARP));
+    if (0..N).step_by(PTX_WARP).all(is_whole) {
+        return Ok(());
+    }
+    let problem = format!("all lanes of a warp execute it together, here only {} do", mask.count());
+    Err(Bad { lane: mask.lowest(), kind: FaultKind::Matrix(problem) })
 }
 
 /// Reads a matrix: element (row, column) comes to `row * columns + column`.
@@ -114,13 +129,19 @@ pub(crate) fn transpose(register: &[u32]) -> [u32; PTX_WARP] {
 }
 
 /// `movmatrix`: transposes the matrix of each warp of 32 lanes.
-pub(crate) fn move_transposed<const N: usize>(inst: &Inst, registers: &mut Registers<'_, N>, mask: LaneMask) {
+pub(crate) fn move_transposed<const N: usize>(
+    inst: &Inst,
+    registers: &mut Registers<'_, N>,
+    mask: LaneMask,
+) -> Result<(), Bad> {
+    whole_warps::<N>(mask)?;
     let held = registers.read32(inst.src[0]);
     let mut moved = [0; N];
     for first in (0..N).step_by(PTX_WARP) {
         moved[first..first + PTX_WARP].copy_from_slice(&transpose(&held[first..first + PTX_WARP]));
     }
     registers.write32(inst.dst, &moved, mask);
+    Ok(())
 }
 
 #[cfg(test)]

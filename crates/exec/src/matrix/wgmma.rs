@@ -12,7 +12,7 @@
 
 use warploom_isa::{Dst, Inst, MatrixTy, Operand, Space, Wgmma};
 
-use super::{Fragment, MOST, PTX_WARP, gather, scatter, sum};
+use super::{Fragment, MOST, PTX_WARP, gather, scatter, sum, whole_warps};
 use crate::bulk::map::Swizzle;
 use crate::fault::{AccessKind, FaultKind};
 use crate::kit::lane_mask::LaneMask;
@@ -23,6 +23,9 @@ use crate::memory::shared::Shared;
 /// Elements of D in a tile of 16 rows and 8 columns.
 const TILE: usize = 16 * 8;
 
+/// Warps that multiply together.
+const TOGETHER: u32 = 4;
+
 /// Tiles of the widest product.
 const MOST_TILES: usize = 32;
 
@@ -30,6 +33,8 @@ const MOST_TILES: usize = 32;
 pub(crate) struct Place<'a> {
     /// The warp's number in its CTA: four warps from a multiple of four on multiply together.
     pub warp: u32,
+    /// Warps of the CTA.
+    pub warps: u32,
     pub shared: &'a Shared,
 }
 
@@ -120,13 +125,19 @@ pub(crate) fn multiply<const N: usize>(
         Operand::Vec(id) => lists[id.index()].as_slice(),
         _ => &[],
     };
-    let all = if N == PTX_WARP { LaneMask(u64::MAX >> (64 - PTX_WARP)) } else { LaneMask(u64::MAX) };
-    if mask & all != all {
-        let problem = "all lanes of a warp must multiply together".to_string();
+    whole_warps::<N>(mask)?;
+    let together = TOGETHER * PTX_WARP as u32 / N as u32;
+    if place.warp / together * together + together > place.warps {
+        let threads = place.warps % together * N as u32;
+        let problem = format!("128 threads multiply together, here are only {threads}");
         return Err(bad(FaultKind::Matrix(problem)));
     }
     let mma = wgmma.tile();
-    let (k, bytes) = (mma.k(), wgmma.a.bits() / 8);
+    // Single bits are counted in words.
+    let (k, bytes) = match wgmma.a {
+        MatrixTy::B1 => (mma.k() / 32, 4),
+        ty => (mma.k(), ty.bits() / 8),
+    };
     let [a, _, c, d] = Fragment::of(mma);
     let matrix = |operand: Operand, transposed: bool, registers: &Registers<'_, N>| {
         let descriptor = registers.read64(operand, imms)[lane];

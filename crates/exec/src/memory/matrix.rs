@@ -7,7 +7,7 @@ use warploom_isa::{Dst, Inst, Kernel, MatrixAccess, Op, Operand, Space};
 
 use crate::fault::{AccessKind, FaultKind};
 use crate::kit::lane_mask::LaneMask;
-use crate::matrix::transpose;
+use crate::matrix::{transpose, whole_warps};
 use crate::memory::access::{MemoryOp, WarpAccess};
 use crate::memory::address::Addresses;
 use crate::memory::reach::{Bad, Reach, Touch};
@@ -31,6 +31,7 @@ impl<const N: usize> WarpAccess<N> {
         inst: &Inst,
         matrix: MatrixAccess,
     ) -> Result<(), Bad> {
+        whole_warps::<N>(self.mask)?;
         let loads = matches!(inst.op, Op::LdMatrix(_));
         self.bytes = ROW_BYTES;
         self.addresses =

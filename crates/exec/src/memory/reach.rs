@@ -169,7 +169,7 @@ impl Reach<'_> {
             let base = windows.in_cluster(rank, 0);
             let here = addresses.within(left, base, windows.bytes);
             if rank >= cluster.size {
-                let what = touch.kind.of(touch.bytes);
+                let what = format!("{} in", touch.kind.of(touch.bytes));
                 return Err(Bad { lane, kind: FaultKind::NoSuchRank { what, rank, size: cluster.size } });
             }
             // Every CTA of a grid has as much shared memory as the others.

@@ -106,7 +106,7 @@ impl Builder<'_> {
             Base::Param(index) => {
                 let at = self.displaced(op, self.layout.params[index as usize], offset)?;
                 match place {
-                    Place::Param | Place::KernelParam => Ok(Address {
+                    Place::Param | Place::KernelParam | Place::FunctionParam => Ok(Address {
                         space: Space::Param,
                         base: Operand::Imm(at as u32),
                         offset: Operand::Imm(0),

@@ -87,6 +87,9 @@ fn copy(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 
 /// The words that `st.async` and `red.async` have in common.
 fn async_words(oc: &mut Opcode<'_>) -> Result {
+    if let Some(word) = ["mmio", "global"].into_iter().find(|word| oc.peek(word)) {
+        return Err(oc.not_modelled(format!("`.{word}` of `{}` is not modelled", oc.name())));
+    }
     oc.need(&[("shared::cluster", ())])?;
     oc.need(&[("mbarrier::complete_tx::bytes", ())])
 }

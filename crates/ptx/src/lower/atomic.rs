@@ -73,7 +73,7 @@ fn atomic(b: &mut Builder<'_>, oc: &mut Opcode<'_>, returns: bool) -> Result {
     let order = oc.pick(orders).unwrap_or(Order::Relaxed);
     let scope = oc.pick(SCOPES).unwrap_or(Scope::Gpu);
     let op = oc.need(if returns { OPS } else { REDUCTIONS })?;
-    let policy = hints(oc);
+    let policy = op != AtomOp::Cas && hints(oc);
     if let Some(count) = oc.pick(&[("v2", 2), ("v4", 4), ("v8", 8)]) {
         return vector(b, oc, returns, (place, order, scope), (op, count), policy);
     }

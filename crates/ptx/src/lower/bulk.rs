@@ -72,7 +72,7 @@ pub(super) fn bulk(b: &mut Builder<'_>, oc: &mut Opcode<'_>, reduces: bool) -> R
                 BulkWay::ToCluster => b.shared_address(&operands[far], Some(Place::In(Space::Shared)))?,
                 _ => b.address(&operands[far], Place::In(Space::Global))?,
             };
-            list.push(b.src(&operands[2], Ty::U32)?);
+            list.push(size(b, &operands[2])?);
             b.whole(from, 64)
         }
         dims => {
@@ -131,6 +131,16 @@ fn operands<'i>(
         + usize::from(multicast)
         + usize::from(policy);
     oc.operands_between(count, count)
+}
+
+/// The bytes of a copy: pieces of 16.
+fn size(b: &mut Builder<'_>, op: &resolved::Operand) -> Result<Operand> {
+    match op.kind {
+        OperandKind::Int(bytes) if bytes % 16 != 0 => {
+            Err(b.at(op, format!("`{}` copies multiples of 16 bytes", b.name())))
+        }
+        _ => b.src(op, Ty::U32),
+    }
 }
 
 /// `[map, {x, y, …}]`
@@ -213,7 +223,7 @@ fn prefetch(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         b.emit(Op::Prefetch, Dst::None, &[map, Operand::Imm(0)]);
     } else {
         let at = b.address(&operands[0], Place::In(Space::Global))?;
-        b.src(&operands[1], Ty::U32)?;
+        size(b, &operands[1])?;
         b.emit(Op::Prefetch, Dst::None, &[at.base, at.offset]);
     }
     Ok(())

@@ -9,6 +9,8 @@ use super::opcode::Opcode;
 use super::operand::{Fit, address_type};
 use super::{Builder, Result, Slot};
 use crate::diag::Diagnostic;
+use crate::link::UNDEFINED;
+use crate::resolve::FILE_OF_DEFINITION;
 use crate::resolved::{self, OperandKind};
 
 /// Size and place of a formal parameter or result.
@@ -280,13 +282,17 @@ impl Builder<'_> {
         if function.body.is_some() {
             return Ok(());
         }
-        let name = &function.name;
-        let refused = match name.as_str() {
+        let name = function.name.split(UNDEFINED).next().unwrap_or_default();
+        let refused = match name {
             _ if name.starts_with("cudaGraph") => {
                 Some("graphs are not modelled, nor are their conditional nodes")
             }
-            _ if name.starts_with("cudaLaunchDevice") || name.starts_with("cudaGetParameterBuffer") => {
-                Some("launching from the device is not modelled")
+            // What `nvcc` makes of a launch in a kernel.
+            _ if ["cudaLaunchDevice", "cudaGetParameterBuffer", "__cuda_syscall"]
+                .iter()
+                .any(|start| name.starts_with(start)) =>
+            {
+                Some("a kernel cannot launch others")
             }
             _ if name.starts_with("cuda") => Some("the CUDA runtime of the device is not modelled"),
             _ => None,
@@ -296,7 +302,8 @@ impl Builder<'_> {
             None => Diagnostic::not_modelled(
                 op.span,
                 format!("no body for `{name}`: is it in another file, which is to be linked?"),
-            ),
+            )
+            .help(FILE_OF_DEFINITION),
         })
     }
 }

@@ -79,7 +79,9 @@ pub(super) fn setmaxnreg(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     oc.need(&[("aligned", ())])?;
     oc.ty(&[Ty::U32])?;
     let [count] = oc.operands()?;
-    b.constant(count, 24, 256)?;
+    if !b.constant(count, 24, 256)?.is_multiple_of(8) {
+        return Err(b.at(count, "registers are given and taken in multiples of 8"));
+    }
     b.emit(Op::Nop, Dst::None, &[]);
     Ok(())
 }

@@ -34,7 +34,7 @@ fn flush(b: &Builder<'_>, oc: &mut Opcode<'_>, types: &[Ty]) -> bool {
 impl Builder<'_> {
     /// Whether the target flushes all f32 subnormals.
     pub(super) fn flushes(&self) -> bool {
-        (1..20).contains(&self.cx.sm)
+        (1..20).contains(&self.cx.target.sm)
     }
 
     /// Whether opcodes may omit `.approx` and rounding, as before PTX 1.5.
@@ -130,7 +130,7 @@ pub(super) fn fma(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 
 /// `mad.f32` has been `fma` since sm_20.
 pub(super) fn mad(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
-    let round = if b.cx.sm < 20 { oc.pick(ROUNDS).unwrap_or(Round::Rn) } else { oc.need(ROUNDS)? };
+    let round = if b.cx.target.sm < 20 { oc.pick(ROUNDS).unwrap_or(Round::Rn) } else { oc.need(ROUNDS)? };
     let mode = FloatMode { round, ..mode(b, oc) };
     let ty = oc.ty(F32_F64)?;
     ternary(b, oc, ty, Op::FFma(ty, mode))

@@ -50,17 +50,23 @@ const UNMODELLED: &[(&str, &str)] = &[
     ("kind::mxf4nvf4", "scaled matrices are not modelled"),
 ];
 
-/// The shapes that PTX has for a type of A, as (16 rows, K).
-fn shapes(ty: MatrixTy) -> &'static [(bool, u32)] {
+/// The shapes that PTX has for a type of A, as (16 rows, K), and since which chip.
+fn shapes(ty: MatrixTy) -> &'static [((bool, u32), &'static str)] {
     match ty {
-        MatrixTy::F16 => &[(false, 4), (true, 8), (true, 16)],
-        MatrixTy::Bf16 => &[(true, 8), (true, 16)],
-        MatrixTy::Tf32 => &[(true, 4), (true, 8)],
-        MatrixTy::F64 => &[(false, 4), (true, 4), (true, 8), (true, 16)],
-        MatrixTy::E4m3 | MatrixTy::E5m2 => &[(true, 16), (true, 32)],
-        MatrixTy::S8 | MatrixTy::U8 => &[(false, 16), (true, 16), (true, 32)],
-        MatrixTy::S4 | MatrixTy::U4 => &[(false, 32), (true, 32), (true, 64)],
-        MatrixTy::B1 => &[(false, 128), (true, 128), (true, 256)],
+        MatrixTy::F16 => &[((false, 4), "sm_70"), ((true, 8), "sm_75"), ((true, 16), "sm_80")],
+        MatrixTy::Bf16 => &[((true, 8), "sm_80"), ((true, 16), "sm_80")],
+        MatrixTy::Tf32 => &[((true, 4), "sm_80"), ((true, 8), "sm_80")],
+        MatrixTy::F64 => {
+            &[((false, 4), "sm_80"), ((true, 4), "sm_90"), ((true, 8), "sm_90"), ((true, 16), "sm_90")]
+        }
+        MatrixTy::E4m3 | MatrixTy::E5m2 => &[((true, 16), "sm_89"), ((true, 32), "sm_89")],
+        MatrixTy::S8 | MatrixTy::U8 => {
+            &[((false, 16), "sm_75"), ((true, 16), "sm_80"), ((true, 32), "sm_80")]
+        }
+        MatrixTy::S4 | MatrixTy::U4 => {
+            &[((false, 32), "sm_75"), ((true, 32), "sm_80"), ((true, 64), "sm_80")]
+        }
+        MatrixTy::B1 => &[((false, 128), "sm_75"), ((true, 128), "sm_80"), ((true, 256), "sm_80")],
         MatrixTy::F32 | MatrixTy::S32 => &[],
     }
 }
@@ -81,7 +87,7 @@ fn agree([d, a, b, c]: [MatrixTy; 4]) -> bool {
     }
 }
 
-/// `mma.sync.aligned.shape.alayout.blayout[.satfinite].dtype.atype.btype.ctype[.op.popc] d, a, b, c`
+/// `mma.sync.aligned.shape.alayout.blayout[.satfinite | .rnd].dtype.atype.btype.ctype[.op.popc] d, a, b, c`
 pub(super) fn mma(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     if let Some(why) = UNMODELLED.iter().find(|(word, _)| oc.peek(word)).map(|(_, why)| why) {
         return Err(oc.not_modelled(format!("`{}`: {why}", oc.name())));
@@ -92,6 +98,7 @@ pub(super) fn mma(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let orders = &[("row", false), ("col", true)];
     let (a_columns, b_columns) = (oc.need(orders)?, oc.need(orders)?);
     let saturate = oc.has("satfinite");
+    let nearest = oc.pick(&[("rn", true), ("rz", false), ("rm", false), ("rp", false)]);
     let types = [oc.need(TYPES)?, oc.need(TYPES)?, oc.need(TYPES)?, oc.need(TYPES)?];
     let [d, a, other, c] = types;
     let bits = match a {
@@ -106,10 +113,17 @@ pub(super) fn mma(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let mma = Mma { tall: shape.0, fours, a, b: other, c, d, a_columns, b_columns, saturate, bits };
     let is_integer = matches!(a, MatrixTy::S8 | MatrixTy::U8 | MatrixTy::S4 | MatrixTy::U4);
     let ordered = mma.is_quad_pairs() || (!a_columns && b_columns);
-    if !agree(types) || !shapes(a).contains(&shape) || !ordered || saturate && !is_integer {
+    let chip = shapes(a).iter().find_map(|(known, chip)| (*known == shape).then_some(*chip));
+    let rounds = nearest.is_some() && a != MatrixTy::F64;
+    let (Some(chip), true) = (chip, agree(types) && ordered && !rounds && (is_integer || !saturate)) else {
         return Err(
             oc.error(format!("PTX has no `{}`: shape, orders and types do not go together", oc.name()))
         );
+    };
+    let chip = if bits == Some(BitProduct::And) { "sm_80" } else { chip };
+    b.since(&format!("`{}`", oc.name()), (6, 4), chip)?;
+    if nearest == Some(false) {
+        return Err(oc.not_modelled(format!("`{}`: products are rounded to nearest only", oc.name())));
     }
     let counts = mma.registers();
     let operands: &[resolved::Operand; 4] = oc.operands()?;

@@ -252,7 +252,9 @@ impl Builder<'_> {
 /// `prefetch[.space].level [a]`, `prefetchu.L1 [a]`
 pub(super) fn prefetch(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     if oc.mnemonic() == "prefetch" && oc.has("tensormap") {
-        let place = place_or_generic(oc);
+        let place = oc
+            .pick(&[("const", Place::In(Space::Const)), ("param", Place::Param)])
+            .unwrap_or(Place::In(Space::Generic));
         let [map] = oc.operands()?;
         return hint_at(b, map, place);
     }

@@ -1,6 +1,6 @@
 //! `min` and `max` of all types, with two or three inputs.
 
-use isa::{Clamp, MinMax, Op, Ty};
+use isa::{Clamp, MinMax, Op, Ty, Width};
 use warploom_isa as isa;
 
 use super::opcode::Opcode;
@@ -38,6 +38,7 @@ fn min_max(
     float: fn(Ty, MinMax) -> Op,
 ) -> Result {
     let ty = oc.ty(TYPES)?;
+    let mut most = if ty == Ty::F32 { 4 } else { 3 };
     let op = if ty.is_float() {
         let flushes = ty == Ty::F32 && b.flushes();
         let mode = MinMax {
@@ -45,21 +46,35 @@ fn min_max(
             nan: ty != Ty::F64 && oc.has("NaN"),
             xorsign_abs: ty != Ty::F64 && oc.has("xorsign") && oc.has("abs"),
         };
+        if mode.xorsign_abs {
+            most = 3;
+        }
         float(ty, mode)
     } else {
         let relu = matches!(ty, Ty::S32 | Ty::S16x2) && oc.has("relu");
         int(ty, if relu { Clamp::Relu } else { Clamp::None })
     };
-    let operands = oc.operands_between(3, if ty == Ty::F32 { 4 } else { 3 })?;
-    let (d, x, y) = (b.dst(&operands[0], ty)?, b.src(&operands[1], ty)?, b.src(&operands[2], ty)?);
-    match operands.get(3) {
-        None => b.emit(op, d, &[x, y]),
-        Some(third) => {
-            let z = b.src(third, ty)?;
-            let reg = b.fresh_for(ty);
-            b.emit(op, isa::Dst::Reg(reg), &[x, y]);
-            b.emit(op, d, &[isa::Operand::Reg(reg), z]);
-        }
+    // With three inputs, `.abs` goes without `.xorsign`.
+    let magnitudes = ty == Ty::F32 && oc.has("abs");
+    let operands = oc.operands_between(if magnitudes { 4 } else { 3 }, most)?;
+    if operands.len() == 4 {
+        b.since(&format!("`{}` with three inputs", oc.name()), (8, 8), "sm_100")?;
     }
+    let d = b.dst(&operands[0], ty)?;
+    let mut inputs = Vec::with_capacity(3);
+    for input in &operands[1..] {
+        let input = b.src(input, ty)?;
+        inputs.push(match op {
+            Op::FMin(_, mode) | Op::FMax(_, mode) if magnitudes => {
+                b.value(Op::FAbs(ty, mode.ftz), Width::One, &[input])
+            }
+            _ => input,
+        });
+    }
+    if let [x, y, z] = inputs[..] {
+        let first = b.value(op, Width::One, &[x, y]);
+        inputs = vec![first, z];
+    }
+    b.emit(op, d, &inputs);
     Ok(())
 }

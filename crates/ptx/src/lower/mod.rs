@@ -36,12 +36,15 @@ mod wgmma;
 mod wl;
 mod wmma;
 
+use std::collections::HashMap;
+
 use isa::{Dst, Guard, Inst, Op, Origin, Pc, Pred, Reg, Ty, Width};
 use warploom_isa as isa;
 
 use crate::diag::{Diagnostic, LoadError, MAX_DIAGNOSTICS};
 use crate::families;
 use crate::resolved::{self, Instruction, RegTy};
+use crate::target::Target;
 use frame::Layout;
 use opcode::Opcode;
 
@@ -77,22 +80,19 @@ pub(crate) fn lower(module: resolved::Module) -> std::result::Result<isa::Module
 /// What the functions of a module share.
 struct Context<'a> {
     module: &'a resolved::Module,
-    /// `sm_70` as 70; 0 if the target has no number.
-    sm: u32,
+    target: Target,
+    /// What the instructions need that the text's version or target do not have, by mnemonic.
+    lacking: HashMap<&'static str, String>,
     /// The layout of each function's parameters.
     layouts: Vec<Layout>,
 }
 
 impl<'a> Context<'a> {
     fn new(module: &'a resolved::Module) -> Self {
-        let digits: String = module
-            .target
-            .chars()
-            .skip_while(|c| !c.is_ascii_digit())
-            .take_while(char::is_ascii_digit)
-            .collect();
         let layouts = module.functions.iter().map(Layout::of_function).collect();
-        Context { module, sm: digits.parse().unwrap_or(0), layouts }
+        let target = Target::of(&module.target);
+        let lacking = families::lacking(module.version, target);
+        Context { module, target, lacking, layouts }
     }
 
     /// Whether the text's PTX version is before `major.minor`.
@@ -274,13 +274,19 @@ impl<'a> Builder<'a> {
                 }
             },
         };
-        if let Some((mnemonic, words, why)) = families::refusal(&inst.opcode) {
+        if let Some((mnemonic, words, support)) = families::find(&inst.opcode) {
             let span = isa::Span { start: words[0].span.start, end: words[words.len() - 1].span.end };
-            return Err(Diagnostic::not_modelled(span, format!("`{mnemonic}` is not modelled: {why}")));
+            if let families::Support::Refused(why) = support {
+                return Err(Diagnostic::not_modelled(span, format!("`{mnemonic}` is not modelled: {why}")));
+            }
+            if let Some(needs) = self.cx.lacking.get(mnemonic) {
+                return Err(Diagnostic::new(span, format!("`{mnemonic}` {needs}")));
+            }
         }
         let mut opcode = Opcode::new(inst);
         let handler = handler(opcode.mnemonic()).ok_or_else(|| {
-            Diagnostic::new(inst.opcode[0].span, format!("`{}` is not a PTX instruction", opcode.mnemonic()))
+            let message = format!("`{}` is not an instruction that is modelled", opcode.mnemonic());
+            Diagnostic::not_modelled(inst.opcode[0].span, message)
         })?;
         let start = self.out.insts.len();
         handler(self, &mut opcode)?;
@@ -385,6 +391,14 @@ impl<'a> Builder<'a> {
             (0..body.labels.len()).map(|i| (pc_of(i as u32), body.labels[i].name.clone())).collect();
         self.out.labels.sort_by_key(|(pc, _)| *pc);
         self.out
+    }
+
+    /// Refuses a form of an instruction that PTX has since `version`, on `chip` and later ones, if the text's are older.
+    fn since(&self, form: &str, version: (u32, u32), chip: &str) -> Result {
+        match families::needs(self.cx.module.version, self.cx.target, version, chip) {
+            Some(needs) => Err(Diagnostic::new(self.inst.span, format!("{form} {needs}"))),
+            None => Ok(()),
+        }
     }
 
     /// The current opcode as written, for messages.

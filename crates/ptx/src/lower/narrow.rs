@@ -107,6 +107,10 @@ pub(super) fn cvt(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     if form.needs_finite && !finite {
         return Err(oc.error(format!("`{}` needs `.satfinite`", oc.name())));
     }
+    if form.format == NarrowFloat::Tf32 && round != Round::Rna {
+        let (version, chip) = if finite { ((8, 6), "sm_100") } else { ((7, 8), "sm_90") };
+        b.since(&format!("`{}`", oc.name()), version, chip)?;
+    }
     // Rounding to nearest, ties away from zero, has no `.relu`.
     let relu = form.may_relu && round != Round::Rna && oc.has("relu");
     let Form { format, narrows, other, pair, to, from, .. } = form;

@@ -1,4 +1,5 @@
 //! The words of one opcode. The handler takes those that it knows, one by one; a word that is left over is an error.
+//! It may be of a newer PTX, so only the function that has it is refused.
 //!
 //! Compilers disagree about the order of modifiers and `ptxas` accepts any, so words are taken by name, not by
 //! position. Only types keep their order (`cvt.f32.s32`).
@@ -71,6 +72,11 @@ impl<'i> Opcode<'i> {
         self.inst.opcode.iter().enumerate().filter(move |(i, _)| *i >= 64 || taken & (1 << i) == 0)
     }
 
+    /// The words that are not taken yet.
+    pub(super) fn words_left(&self) -> impl Iterator<Item = &'i str> + use<'i> {
+        self.left().map(|(_, word)| word.text.as_str())
+    }
+
     fn mark(&mut self, index: usize) {
         self.taken |= 1u64.checked_shl(index as u32).unwrap_or(0);
     }
@@ -121,7 +127,11 @@ impl<'i> Opcode<'i> {
                 [init @ .., last] => format!("{} or {last}", init.join(", ")),
                 [] => String::new(),
             };
-            self.unmodelled().unwrap_or_else(|| self.error(format!("`{}` needs {list}", self.name())))
+            self.unmodelled().unwrap_or_else(|| {
+                // Without a word left, none can be of a newer PTX.
+                let not_modelled = self.left().next().is_some();
+                Diagnostic { not_modelled, ..self.error(format!("`{}` needs {list}", self.name())) }
+            })
         })
     }
 
@@ -156,8 +166,11 @@ impl<'i> Opcode<'i> {
 
     fn not_a_type(&self, word: &Word, allowed: &[Ty]) -> Diagnostic {
         let list: Vec<_> = allowed.iter().map(|t| format!(".{t}")).collect();
-        Diagnostic::new(word.span, format!("`.{}` is not a type of `{}`", word.text, self.mnemonic()))
-            .help(format!("it takes {}", list.join(" ")))
+        Diagnostic::not_modelled(
+            word.span,
+            format!("`.{}` is not a type of `{}`", word.text, self.mnemonic()),
+        )
+        .help(format!("it takes {}", list.join(" ")))
     }
 
     /// An error about the first word left that PTX has but the model does not.
@@ -177,7 +190,9 @@ impl<'i> Opcode<'i> {
     pub(super) fn leftover(&self) -> Result {
         let Some((_, word)) = self.left().next() else { return Ok(()) };
         Err(self.unmodelled().unwrap_or_else(|| {
-            Diagnostic::new(word.span, format!("`.{}` is not a modifier of `{}`", word.text, self.mnemonic()))
+            let message =
+                format!("`.{}` is not a modifier of `{}` that is modelled", word.text, self.mnemonic());
+            Diagnostic::not_modelled(word.span, message)
         }))
     }
 
@@ -203,7 +218,7 @@ impl<'i> Opcode<'i> {
         let have = self.inst.operands.len();
         let plural = if last == 1 { "" } else { "s" };
         let here = if have == 1 { "there is 1".into() } else { format!("there are {have}") };
-        self.error(format!("`{}` takes {takes} operand{plural}, {here}", self.name()))
+        self.not_modelled(format!("`{}` takes {takes} operand{plural}, {here}", self.name()))
     }
 
     /// An error about an instruction of PTX that the model does not have.

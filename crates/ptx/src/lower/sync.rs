@@ -135,6 +135,14 @@ pub(super) fn fence(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         return proxy_fence(b, oc);
     }
     oc.has("mbarrier_init");
+    if let Some((order, word)) = restricted(oc) {
+        // A fence of all memory orders the shared memory of the cluster, too.
+        b.since(&format!("`.{word}`"), (8, 6), "sm_90")?;
+        oc.need(&[("cluster", ())])?;
+        let [] = oc.operands()?;
+        b.emit(Op::Fence(order, Scope::Cluster), Dst::None, &[]);
+        return Ok(());
+    }
     let order = oc
         .pick(&[
             ("sc", Order::SeqCst),
@@ -147,6 +155,19 @@ pub(super) fn fence(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let [] = oc.operands()?;
     b.emit(Op::Fence(order, scope), Dst::None, &[]);
     Ok(())
+}
+
+/// `fence.acquire.sync_restrict::shared::cluster.cluster` and `fence.release.sync_restrict::shared::cta.cluster`: the
+/// order, and the word that restricts it.
+fn restricted(oc: &mut Opcode<'_>) -> Option<(Order, &'static str)> {
+    let forms = [
+        ("acquire", Order::Acquire, "sync_restrict::shared::cluster"),
+        ("release", Order::Release, "sync_restrict::shared::cta"),
+    ];
+    let (name, order, word) = forms.into_iter().find(|(name, _, word)| oc.peek(name) && oc.peek(word))?;
+    oc.has(name);
+    oc.has(word);
+    Some((order, word))
 }
 
 /// `fence.proxy.alias`, `.async[.space]`, `.async::generic.acquire | .release.sync_restrict::space.cluster` and

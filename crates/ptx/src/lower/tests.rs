@@ -126,7 +126,8 @@ lists! {
     convert: MODERN;
     memory: MODERN;
     sync: MODERN;
-    engine: MODERN;
+    engine: ".version 8.8\n.target sm_90a";
     wrong: MODERN;
-    old: ".version 1.4\n.target sm_10";
+    old: ".version 1.4\n.target sm_13";
+    kepler: ".version 3.1\n.target sm_30";
 }

@@ -104,6 +104,19 @@ impl Builder<'_> {
     }
 }
 
+/// The geometry. The message about one that an instruction does not have is about that word.
+fn geometry(oc: &mut Opcode<'_>, known: &[(&str, Geometry)]) -> Result<Geometry> {
+    let is_geometry = |word: &&str| word.trim_end_matches("ms").ends_with('d') || word.ends_with("cube");
+    match (oc.peek_none(known), oc.words_left().find(is_geometry)) {
+        (true, Some(word)) => {
+            let list: Vec<_> = known.iter().map(|(name, _)| format!(".{name}")).collect();
+            let message = format!("`.{word}` is not a geometry of `{}`", oc.mnemonic());
+            Err(oc.not_modelled(message).help(format!("it takes {}", list.join(" "))))
+        }
+        _ => oc.need(known),
+    }
+}
+
 fn multisampled(oc: &Opcode<'_>) -> Result {
     match ["2dms", "a2dms"].iter().any(|word| oc.peek(word)) {
         true => Err(oc.not_modelled(format!("`{}`: multisample textures are not modelled", oc.name()))),
@@ -115,14 +128,14 @@ fn multisampled(oc: &Opcode<'_>) -> Result {
 pub(super) fn tex(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     multisampled(oc)?;
     let mode = oc.pick(&[("base", FetchMode::Plain), ("level", FetchMode::Level), ("grad", FetchMode::Grad)]);
-    let geometry = oc.need(GEOMETRIES)?;
+    let geometry = geometry(oc, GEOMETRIES)?;
     fetch(b, oc, geometry, mode.unwrap_or(FetchMode::Plain))
 }
 
 /// `tld4.comp.geom.v4.dtype.f32 d[|p], [a, [b,] c] [, e]`
 pub(super) fn tld4(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let channel = oc.need(&[("r", 0), ("g", 1), ("b", 2), ("a", 3)])?;
-    let geometry = oc.need(&[GEOMETRIES[1], GEOMETRIES[4], GEOMETRIES[5], GEOMETRIES[6]])?;
+    let geometry = geometry(oc, &[GEOMETRIES[1], GEOMETRIES[4], GEOMETRIES[5], GEOMETRIES[6]])?;
     fetch(b, oc, geometry, FetchMode::Gather(channel))
 }
 
@@ -209,7 +222,12 @@ pub(super) fn txq(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let query = oc.need(QUERIES)?;
     let of_sampler =
         matches!(query, Query::ForceUnnormalizedCoords | Query::FilterMode | Query::AddressMode(_));
-    let wanted = if of_sampler { Wanted::AnySampler } else { Wanted::Texture };
+    let wanted = match query {
+        // A texture with a sampler of its own does not force anything.
+        Query::ForceUnnormalizedCoords => Wanted::Sampler,
+        _ if of_sampler => Wanted::AnySampler,
+        _ => Wanted::Texture,
+    };
     ask(b, oc, (query, of_sampler), wanted, level)
 }
 
@@ -241,7 +259,7 @@ fn ask(
 fn surface(oc: &mut Opcode<'_>, raw: &[Ty], formatted: &[Ty], vectors: bool) -> Result<SurfaceAccess> {
     let forms = [("b", (raw, false)), ("p", (formatted, true))];
     let (types, formatted) = oc.need(if formatted.is_empty() { &forms[..1] } else { &forms })?;
-    let geometry = oc.need(&GEOMETRIES[..5])?;
+    let geometry = geometry(oc, &GEOMETRIES[..5])?;
     oc.pick(&[("ca", ()), ("cg", ()), ("cs", ()), ("cv", ()), ("wb", ()), ("wt", ())]);
     let count = if vectors { oc.pick(&[("v2", 2), ("v4", 4)]).unwrap_or(1) } else { 1 };
     let beyond = oc.pick(&[("trap", Beyond::Trap), ("clamp", Beyond::Clamp), ("zero", Beyond::Zero)]);

@@ -9,7 +9,7 @@ use super::{Builder, Result};
 /// Whether the instruction names its members. Without them it is of PTX up to 6.3, or of chips before sm_70.
 fn is_synced(b: &Builder<'_>, oc: &mut Opcode<'_>) -> Result<bool> {
     let sync = oc.has("sync");
-    if !sync && b.cx.sm >= 70 && !b.cx.before(6, 4) {
+    if !sync && b.cx.target.sm >= 70 && !b.cx.before(6, 4) {
         let message = format!("`{}` needs `.sync` and a member mask on sm_70 and later", oc.name());
         return Err(oc.error(message));
     }

@@ -48,33 +48,35 @@ fn shape(oc: &mut Opcode<'_>) -> Result<(u32, u32)> {
 
 /// Whether PTX multiplies these types in a shape.
 fn exists([d, a, b]: [MatrixTy; 3], (n, k): (u32, u32)) -> bool {
-    use MatrixTy::{Bf16, E4m3, E5m2, F16, F32, S8, S32, Tf32, U8};
+    use MatrixTy::{B1, Bf16, E4m3, E5m2, F16, F32, S8, S32, Tf32, U8};
     let types = match a {
         F16 => b == F16 && matches!(d, F16 | F32),
         Bf16 | Tf32 => b == a && d == F32,
         E4m3 | E5m2 => matches!(b, E4m3 | E5m2) && matches!(d, F16 | F32),
         S8 | U8 => matches!(b, S8 | U8) && d == S32,
+        B1 => b == B1 && d == S32,
         _ => return false,
     };
     // Integers have fewer widths.
     let widths = match a {
-        S8 | U8 => n.is_multiple_of(8) && (n <= 32 || n.is_multiple_of(16)),
+        S8 | U8 | B1 => n.is_multiple_of(8) && (n <= 32 || n.is_multiple_of(16)),
         _ => n.is_multiple_of(8),
     };
     types && widths && (8..=256).contains(&n) && k == 256 / a.bits()
 }
 
-/// `wgmma.mma_async.sync.aligned.shape[.satfinite].dtype.atype.btype d, a | a-desc, b-desc, scale-d[, signs, orders]`
+/// `wgmma.mma_async.sync.aligned.shape[.satfinite].dtype.atype.btype[.and.popc] d, a | a-desc, b-desc, scale-d[, signs, orders]`
 fn multiply(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
-    if oc.peek("b1") {
-        return Err(oc.not_modelled(format!("`{}`: products of single bits are not modelled", oc.name())));
-    }
     let shape = shape(oc)?;
     let saturate = oc.has("satfinite");
     let types = [oc.need(TYPES)?, oc.need(TYPES)?, oc.need(TYPES)?];
     let [d, a, other] = types;
     let integers = d == MatrixTy::S32;
-    if !exists(types, shape) || saturate && !integers {
+    if a == MatrixTy::B1 {
+        oc.need(&[("and", ())])?;
+        oc.need(&[("popc", ())])?;
+    }
+    if !exists(types, shape) || saturate && (!integers || a == MatrixTy::B1) {
         return Err(oc.error(format!("PTX has no `{}`: shape and types do not go together", oc.name())));
     }
     let operands = oc.operands_between(4, 8)?;

@@ -6,6 +6,7 @@ use super::{Parse, Parser, Unwind, shorten};
 use crate::ast::{Function, Item, Linkage, Module, Name, Space, Statement, Variable};
 use crate::diag::Diagnostic;
 use crate::lex::Kind;
+use crate::target;
 
 impl<'t> Parser<'t> {
     /// Parses the whole text. Errors are in `errors` afterwards.
@@ -63,7 +64,11 @@ impl<'t> Parser<'t> {
         let token = self.bump();
         let (major, minor) = self.text_of(token).split_once('.').unwrap_or_default();
         match (major.parse(), minor.parse()) {
-            (Ok(major @ 1..), Ok(minor)) => Ok((major, minor)),
+            (Ok(major @ 1..), Ok(minor)) if target::is_version((major, minor)) => Ok((major, minor)),
+            (Ok(1..), Ok(_)) => {
+                let message = format!("there is no PTX {}", self.text_of(token));
+                Err(Diagnostic::new(token.span, message).help("versions are 1.0 to 9.x"))
+            }
             _ => Err(bad),
         }
     }
@@ -84,7 +89,7 @@ impl<'t> Parser<'t> {
             ".target" => {
                 self.bump();
                 let words = self.names("a target such as `sm_70`")?;
-                check_demotion(&words)?;
+                check_target(&words)?;
                 if module.target.is_empty() {
                     module.target = words;
                 }
@@ -335,7 +340,18 @@ impl<'t> Parser<'t> {
 }
 
 /// Chips before sm_13 had no doubles; only for them may `.target` turn `.f64` into `.f32`.
-fn check_demotion(words: &[Name<'_>]) -> Parse<()> {
+fn check_target(words: &[Name<'_>]) -> Parse<()> {
+    let unknown = words.iter().find(|word| !target::is_chip(word.text) && !target::is_option(word.text));
+    if let Some(unknown) = unknown {
+        let message = format!("there is no target `{}`", shorten(unknown.text));
+        return Err(
+            Diagnostic::new(unknown.span, message).help("targets are chips such as `sm_70` and `sm_90a`")
+        );
+    }
+    if let Some(first) = words.first().filter(|word| !target::is_chip(word.text)) {
+        let message = format!("a target begins with a chip, not with `{}`", first.text);
+        return Err(Diagnostic::new(first.span, message).help("write `.target sm_70`"));
+    }
     let Some(demotes) = words.iter().find(|word| word.text == "map_f64_to_f32") else { return Ok(()) };
     let number = |word: &Name<'_>| word.text.strip_prefix("sm_")?.parse::<u32>().ok();
     match words.iter().find(|word| number(word).is_some_and(|number| number >= 13)) {

@@ -130,6 +130,11 @@ impl<'t> Parser<'t> {
                 return Err(Diagnostic::new(self.since(start.start), message));
             }
         }
+        if variable.lanes > 1 && space == Space::Param {
+            let message = "a parameter is not a vector";
+            let help = "declare it as bytes: `.param .align 8 .b8 name[8]`";
+            return Err(Diagnostic::new(self.since(start.start), message).help(help));
+        }
         if variable.ty == Type::Pred && space != Space::Reg {
             return Err(Diagnostic::new(self.since(start.start), "only registers can be predicates"));
         }

@@ -212,8 +212,12 @@ fn is_float(ty: ast::Type) -> bool {
     matches!(ty, ast::Type::Scalar(ty) if ty.is_float())
 }
 
+/// What to do about something that this module only declares.
+pub(crate) const FILE_OF_DEFINITION: &str =
+    "give the file that defines it as well, after this one: they are linked (`check` with --link)";
+
 /// The error for a use of a variable that this module only declares.
 pub(super) fn undefined(name: &str, span: Span) -> Diagnostic {
     Diagnostic::not_modelled(span, format!("`{name}` is declared `.extern` but not defined"))
-        .help("give the file that defines it as well, after this one: they are linked (`check` with --link)")
+        .help(FILE_OF_DEFINITION)
 }

@@ -20,6 +20,7 @@ use warploom_isa::{self as isa, FuncId, Source, Span, VarId};
 use crate::ast;
 use crate::diag::{Diagnostic, MAX_DIAGNOSTICS};
 use crate::resolved::{Formal, Function, Module, RegTy};
+pub(crate) use layout::FILE_OF_DEFINITION;
 use layout::Layout;
 
 /// Resolves every name of a module; `ast` was parsed from `source`'s text.

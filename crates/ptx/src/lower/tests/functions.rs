@@ -115,3 +115,82 @@ fn calls_that_cannot_be() {
     }
     snapshot("calls_that_cannot_be", &messages);
 }
+
+/// The names of the kernels that are not refused; or all errors.
+fn good_kernels(text: &str) -> Result<Vec<String>, String> {
+    let module = crate::load("test.ptx", text).map_err(|error| error.to_string())?;
+    let good = module.functions.iter().filter(|f| f.is_kernel && f.refusals.is_empty());
+    Ok(good.map(|f| f.name.clone()).collect())
+}
+
+#[test]
+fn what_is_unknown_refuses_its_kernel_only() {
+    let head = ".version 8.6\n.target sm_90\n.address_size 64\n";
+    for unknown in [
+        "foo.bar r0;",
+        "add.u33 r0, r0, 1;",
+        "add.newer.u32 r0, r0, 1;",
+        "add.u32 r0, r0, 1, 2;",
+        "ld.global.v3.u32 {r0, r1, r2}, [d];",
+        "mma.sync.aligned.m16n8k512.row.col.f16.f16.f16.f16 {r0}, {r0}, {r0}, {r0};",
+        "fence.acquire.sync_restrict::global.cluster;",
+        "st.async.mmio.release.sys.global.b32 [d], r0;",
+    ] {
+        let text = format!(
+            "{head}.visible .entry good() {{ ret; }}
+            .visible .entry bad() {{ .reg .b32 r<4>; .reg .b64 d; {unknown} ret; }}"
+        );
+        assert_eq!(good_kernels(&text).as_deref(), Ok(&["good".to_string()][..]), "{unknown}");
+    }
+    for wrong in ["add.u32 r0, d, 1;", "fence;", "add.u32 r0 r1;"] {
+        let text = format!(
+            "{head}.visible .entry good() {{ ret; }}
+            .visible .entry bad() {{ .reg .b32 r<4>; .reg .b64 d; {wrong} ret; }}"
+        );
+        assert!(good_kernels(&text).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn instructions_need_their_target_and_version() {
+    let mma =
+        "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {r0, r1}, {r0, r1, r2, r3}, {r0, r1}, {r0, r1};";
+    for (version, target, instruction, needs) in [
+        ("8.0", "sm_90", "wgmma.fence.sync.aligned;", "is for sm_90a only, the target is sm_90"),
+        ("8.6", "sm_100a", "wgmma.fence.sync.aligned;", "is for sm_90a only, the target is sm_100a"),
+        ("8.0", "sm_90a", "wgmma.fence.sync.aligned;", ""),
+        ("7.8", "sm_80", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [r0], {r1};", "needs sm_90 or later"),
+        ("7.8", "sm_90", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [r0], {r1};", ""),
+        ("8.0", "sm_75", mma, "needs sm_80 or later, the target is sm_75"),
+        ("8.0", "sm_80", mma, ""),
+        ("8.6", "sm_90", "cvt.rn.satfinite.tf32.f32 r0, f0;", "needs sm_100 or later"),
+        ("8.6", "sm_100", "cvt.rn.satfinite.tf32.f32 r0, f0;", ""),
+        ("8.6", "sm_90", "cvt.rna.satfinite.tf32.f32 r0, f0;", ""),
+        ("8.6", "sm_100", "max.f32 f0, f1, f2, f3;", "with three inputs needs PTX 8.8, this is 8.6"),
+        ("6.0", "sm_80", "redux.sync.add.s32 r0, r1, -1;", "needs PTX 7.0, this is 6.0"),
+        ("8.0", "sm_90", "setmaxnreg.inc.sync.aligned.u32 240;", "needs sm_90a"),
+        ("8.6", "sm_100f", "setmaxnreg.inc.sync.aligned.u32 240;", ""),
+    ] {
+        let text = format!(
+            ".version {version}\n.target {target}\n.address_size 64
+            .entry k() {{ .reg .b32 r<4>; .reg .f32 f<4>; {instruction} ret; }}"
+        );
+        match good_kernels(&text) {
+            Ok(_) => assert_eq!(needs, "", "{instruction}"),
+            Err(error) => assert!(!needs.is_empty() && error.contains(needs), "{instruction}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn functions_without_a_body_are_told_by_name() {
+    for (function, why) in [
+        ("__cuda_syscall_cnpv2GetParameterBufferV2", "a kernel cannot launch others"),
+        ("cudaLaunchDeviceV2", "a kernel cannot launch others"),
+        ("elsewhere", "is it in another file"),
+    ] {
+        let text = format!("{HEAD}.extern .func {function}(); .entry k() {{ call {function}, (); ret; }}");
+        let error = good_kernels(&text).unwrap_err();
+        assert!(error.contains(why) && error.contains(&format!("`{function}`")), "{error}");
+    }
+}
