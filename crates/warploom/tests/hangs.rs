@@ -325,6 +325,48 @@ AGAIN:
     assert_message!(hang);
 }
 
+#[test]
+fn mbarrier_that_misses_bytes() {
+    let text = kernel(
+        "    .shared .align 8 .b64 phase;
+    .shared .align 16 .b8 tile[64];
+    mov.u32 %r2, phase;
+    mov.u32 %r3, tile;
+    setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra BEGUN;
+    mbarrier.init.shared.b64 [%r2], 1;
+    mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 48;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%d0], 16, [%r2];
+BEGUN:
+    bar.sync 0;
+AGAIN:
+    mbarrier.try_wait.parity.shared.b64 %p1, [%r2], 0;
+    @!%p1 bra AGAIN;",
+    );
+    let mut gpu = device("h200", &["sm.count=1"]);
+    let (a, b) = (gpu.zeros_named::<u32>("a", 4).unwrap(), word(&mut gpu, "b"));
+    let hang = hang(run(&mut gpu, &text, "k", Launch::grid(1).block(32), args![&a, &b]));
+    assert_eq!(hang.kind, HangKind::Barrier);
+    assert_message!(hang);
+}
+
+#[test]
+fn mbarrier_with_the_wrong_parity() {
+    let text = kernel(
+        "    .shared .align 8 .b64 phase;
+    mov.u32 %r2, phase;
+    mbarrier.init.shared.b64 [%r2], 1;
+    mbarrier.arrive.shared.b64 _, [%r2];
+AGAIN:
+    mbarrier.try_wait.parity.shared.b64 %p1, [%r2], 1;
+    @!%p1 bra AGAIN;",
+    );
+    let mut gpu = device("h200", &["sm.count=1"]);
+    let (a, b) = (word(&mut gpu, "a"), word(&mut gpu, "b"));
+    let hang = hang(run(&mut gpu, &text, "k", Launch::grid(1).block(1), args![&a, &b]));
+    assert_message!(hang);
+}
+
 // Words that no thread writes.
 
 #[test]

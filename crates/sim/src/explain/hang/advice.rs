@@ -45,6 +45,20 @@ pub(super) fn subject<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, cause
     }
 }
 
+/// How to repair waits for phases of mbarriers.
+fn of_mbarrier(phases: &[&Phase]) -> String {
+    if phases.iter().any(|phase| phase.misses_bytes()) {
+        return "announce as many bytes (expect_tx) as the copies of the phase bring".to_string();
+    }
+    let arrive = "let as many threads arrive as the mbarrier was initialised for";
+    match phases.iter().find(|phase| phase.is_new()).and_then(|phase| phase.parity) {
+        Some(parity) => {
+            format!("{arrive}, or wait for parity {} if the phase that ended before is meant", 1 - parity)
+        }
+        None => arrive.to_string(),
+    }
+}
+
 /// How to repair the cause.
 pub(super) fn help<const N: usize>(
     scene: &Scene<'_, N>,
@@ -97,7 +111,11 @@ pub(super) fn help<const N: usize>(
             "circular-wait",
         ),
         HangKind::Barrier if doing(|d| matches!(d, Doing::Mbarrier { .. })) => {
-            ("let as many threads arrive as the mbarrier was initialised for".to_string(), "barrier-deadlock")
+            let phases = cause.nodes.iter().filter_map(|&at| match &nodes.all[at].doing {
+                Doing::Mbarrier { phase, .. } => Some(phase),
+                _ => None,
+            });
+            (of_mbarrier(&phases.collect::<Vec<_>>()), "barrier-deadlock")
         }
         HangKind::Barrier if doing(|d| matches!(d, Doing::ClusterBarrier)) => {
             ("let every thread of the cluster arrive at its barrier, or end".to_string(), "barrier-deadlock")

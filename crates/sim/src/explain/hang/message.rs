@@ -100,12 +100,15 @@ fn text(group: &WaitingGroup, proof: bool) -> String {
                 list(&late, 3)
             )
         }
-        Waits::Mbarrier { word, pending, expected, bytes } => {
-            let bytes = if *bytes == 0 { String::new() } else { format!(", and {bytes} bytes") };
+        Waits::Mbarrier { word, phase, announced } => {
+            let parity = match phase.parity {
+                Some(parity) if phase.is_new() => format!(" of parity {parity}"),
+                _ => String::new(),
+            };
             format!(
-                "{} at {at} until the phase of mbarrier {word} ends: \
-                 {pending} of {expected} arrivals are missing{bytes}",
-                who.verb("spin")
+                "{} at {at} until the phase{parity} of mbarrier {word} ends: {}",
+                who.verb("spin"),
+                missing_of(phase, announced)
             )
         }
         Waits::Reconverge { lanes, loop_ends } => {
@@ -129,6 +132,24 @@ fn text(group: &WaitingGroup, proof: bool) -> String {
         text += &format!("; {it} may still count or compute");
     }
     text
+}
+
+/// What the phase of an mbarrier misses.
+fn missing_of(phase: &Phase, announced: &[Place]) -> String {
+    let Phase { pending, expected, bytes, .. } = phase;
+    if phase.misses_bytes() {
+        let places: Vec<_> = announced.iter().map(Place::short).collect();
+        let at = if places.is_empty() { String::new() } else { format!(" at {}", list(&places, 3)) };
+        let count = counted(bytes.unsigned_abs(), "byte");
+        return match bytes {
+            0.. => format!(
+                "all arrivals have come; {count} of those announced{at} are missing, and no copy brings them"
+            ),
+            _ => format!("all arrivals have come; {count} more have come than were announced{at}"),
+        };
+    }
+    let bytes = if *bytes == 0 { String::new() } else { format!(", and {bytes} bytes") };
+    format!("{pending} of {expected} arrivals are missing{bytes}")
 }
 
 /// The lock bit that lanes wait for, and who took it.

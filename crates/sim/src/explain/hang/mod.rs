@@ -140,13 +140,12 @@ pub enum Waits {
         expected: u32,
         missing: Vec<(Threads, Instead)>,
     },
-    /// Poll an mbarrier until its phase ends. `pending` of `expected` arrivals are missing, and `bytes` of
-    /// transactions.
+    /// Poll an mbarrier until its phase ends. If only bytes are missing, `announced` has the instructions that tell
+    /// mbarriers how many will come.
     Mbarrier {
         word: Word,
-        pending: u64,
-        expected: u64,
-        bytes: i64,
+        phase: Phase,
+        announced: Vec<Place>,
     },
     /// Wait at a reconvergence point for these lanes of the warp, which are in a loop that ends there if `loop_ends`.
     Reconverge {
@@ -166,6 +165,30 @@ pub enum Waits {
     /// Repeat a loop that waits for nothing known.
     Loop,
     Run,
+}
+
+/// The phase of an mbarrier that threads wait for, which is its present one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// Of the `expected` arrivals, those that are missing.
+    pub pending: u64,
+    pub expected: u64,
+    /// Of transactions, those that are missing; negative if more came than were announced.
+    pub bytes: i64,
+    /// If the threads name it by its parity and not by its state.
+    pub parity: Option<u64>,
+}
+
+impl Phase {
+    /// Whether nothing has happened in it. The threads may have meant the one before.
+    fn is_new(&self) -> bool {
+        self.pending == self.expected && self.bytes == 0
+    }
+
+    /// Whether all arrivals have come, but not all bytes.
+    fn misses_bytes(&self) -> bool {
+        self.pending == 0 && self.bytes != 0
+    }
 }
 
 /// A wait for a value in memory.

@@ -1,7 +1,7 @@
 //! What lanes poll: the words, the values that they see there, what would end the wait, and who holds it. Start at
 //! [`Scene::polls`].
 
-use warploom_isa::{AtomOp, Cmp, Inst, Kernel, Loop, Op, Operand, Pc, Space, Ty, Value};
+use warploom_isa::{AtomOp, Cmp, Inst, Kernel, Loop, MbarrierOp, Op, Operand, Pc, Space, Ty, Value};
 
 use crate::exec::locks::holders::{Share, Taker, shared_offset};
 use crate::exec::locks::polled::Polled;
@@ -14,7 +14,7 @@ use crate::explain::hang::condition::{self, Condition};
 use crate::explain::hang::future::{Target, follows_pointers};
 use crate::explain::hang::scene::{Doing, Scene, Seen};
 use crate::explain::hang::words::signed;
-use crate::explain::hang::{Until, Word};
+use crate::explain::hang::{Phase, Until, Word};
 use crate::kit::lane_mask::LaneMask;
 
 /// A word that lanes poll in a spin loop.
@@ -417,7 +417,11 @@ impl<const N: usize> Scene<'_, N> {
         let inst = &kernel.code[pc.index()];
         let (_, address) = from_registers(kernel, registers, inst, wide, Space::Shared, lane)?;
         let (pending, expected, bytes) = mbarrier::progress(self.held(seen, true, address, 8)?)?;
-        Some((mask, Doing::Mbarrier { pc, word: self.word(true, address), pending, expected, bytes }))
+        let (warp, activation) = registers;
+        let parity = matches!(inst.op, Op::Mbarrier(MbarrierOp::TestWaitParity, _))
+            .then(|| warp.value(activation, inst.src[2], false, &kernel.imms)[lane] & 1);
+        let phase = Phase { pending, expected, bytes, parity };
+        Some((mask, Doing::Mbarrier { pc, word: self.word(true, address), phase }))
     }
 
     fn held(&self, seen: &Seen<'_, N>, shared: bool, address: u64, bytes: u32) -> Option<u64> {

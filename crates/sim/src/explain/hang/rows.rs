@@ -1,6 +1,6 @@
 //! Merges what every lane does into the few rows of a message.
 
-use warploom_isa::Pc;
+use warploom_isa::{Inst, Kernel, MbarrierOp, Op, Pc};
 
 use super::*;
 use crate::exec::locks::holders::Taker;
@@ -193,8 +193,9 @@ fn group<const N: usize>(
             Waits::Barrier { id: *id, arrived, expected, missing: missing(scene, nodes, node.cta, *id) }
         }
         Doing::ClusterBarrier => cluster_barrier(scene, nodes, node),
-        Doing::Mbarrier { word, pending, expected, bytes, .. } => {
-            Waits::Mbarrier { word: word.clone(), pending: *pending, expected: *expected, bytes: *bytes }
+        Doing::Mbarrier { word, phase, .. } => {
+            let announced = if phase.misses_bytes() { announcements(kernel) } else { Vec::new() };
+            Waits::Mbarrier { word: word.clone(), phase: phase.clone(), announced }
         }
         Doing::Reconverge(lanes) => {
             let of_cta = nodes.of_cta(node.cta).map(|at| &nodes.all[at]);
@@ -364,4 +365,12 @@ impl std::fmt::Display for Word {
 /// A list of words for a sentence.
 pub(super) fn words(words: &[Word]) -> String {
     list(&words.iter().map(Word::to_string).collect::<Vec<_>>(), 3)
+}
+
+/// The instructions that tell mbarriers how many bytes will come.
+fn announcements(kernel: &Kernel) -> Vec<Place> {
+    let announces =
+        |inst: &Inst| matches!(inst.op, Op::Mbarrier(MbarrierOp::ExpectTx | MbarrierOp::ArriveExpectTx, _));
+    let code = kernel.code.iter().enumerate().filter(|(_, inst)| announces(inst));
+    code.map(|(at, _)| Place::of(kernel, Pc(at as u32))).collect()
 }

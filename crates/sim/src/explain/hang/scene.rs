@@ -15,9 +15,9 @@ use crate::exec::locks::written::{WordPlace, Written};
 use crate::exec::memory::store::Memory;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group, Wait};
-use crate::explain::hang::Word;
 use crate::explain::hang::code::plain_name;
 use crate::explain::hang::polls::Poll;
+use crate::explain::hang::{Phase, Word};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
@@ -163,9 +163,7 @@ pub(super) enum Doing {
     Mbarrier {
         pc: Pc,
         word: Word,
-        pending: u64,
-        expected: u64,
-        bytes: i64,
+        phase: Phase,
     },
     /// Repeat a loop forever that waits for nothing known.
     Loop,
