@@ -149,6 +149,11 @@ fn check_program(paths: &[PathBuf], options: &CheckOptions) -> (FileFacts, Vec<F
     for name in module.kernel_names() {
         match kernel_facts(&gpu, &file, &module, &name, chip.lock.bits) {
             Ok(kernel) => facts.kernels.push(kernel),
+            Err(error @ Error::Load(_)) => {
+                let failure = Failure::from(error);
+                failures
+                    .push(failure.help(format!("kernel `{name}` is refused for this, the others are not")));
+            }
             Err(error) => {
                 let message = format!("{}: kernel `{name}`: {error}", facts.file);
                 failures.push(Failure::input(message));

@@ -68,9 +68,11 @@ impl Failure {
     }
 
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
+        let message = message.into();
         Failure {
             exit,
-            message: message.into(),
+            // Errors of a text are rendered with it.
+            message: message.strip_prefix("error: ").map_or(message.clone(), str::to_string),
             shown: None,
             help: Vec::new(),
             report: None,
@@ -202,6 +204,11 @@ impl From<io::Error> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rendered_error_says_so_once() {
+        assert_eq!(Failure::input("error: `foo` is not modelled").message, "`foo` is not modelled");
+    }
 
     #[test]
     fn kernels_have_the_names_of_their_source() {
