@@ -13,6 +13,7 @@ mod graphs;
 pub(crate) mod host;
 mod memory;
 mod missing;
+mod per_thread;
 mod pools;
 mod redirect;
 mod register;
@@ -38,6 +39,10 @@ pub(crate) struct Dim3 {
 }
 
 impl Dim3 {
+    fn new([x, y, z]: [u32; 3]) -> Dim3 {
+        Dim3 { x, y, z }
+    }
+
     fn extents(self) -> [u32; 3] {
         [self.x, self.y, self.z]
     }
@@ -87,10 +92,10 @@ fn told<F: FnOnce(&mut Process) -> Result>(process: &mut Process, work: F) -> Re
     result
 }
 
-/// The function of the runtime whose closure this is.
+/// The function of CUDA's whose closure this is.
 fn caller<F>() -> &'static str {
     let mut parts = std::any::type_name::<F>().rsplit("::");
-    parts.find(|part| !part.starts_with('{')).unwrap_or("a call")
+    parts.find(|part| part.trim_start_matches('_').starts_with("cu")).unwrap_or("a call")
 }
 
 /// A call that waits for the device: what kernels have printed appears now.

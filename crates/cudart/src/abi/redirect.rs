@@ -1,11 +1,14 @@
 //! Programs with the CUDA runtime linked in, as nvcc does by default: the runtime's functions in the program are made
 //! to jump to those of this library. They are found by name in the program's symbol table.
 
-use std::ffi::{CString, c_void};
+use std::ffi::{CString, c_char, c_void};
 use std::sync::OnceLock;
 
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolKind, elf};
+
+use super::missing::refuse;
+use super::text;
 
 type Program<'a> = ElfFile64<'a, Endianness>;
 
@@ -54,13 +57,62 @@ pub(super) fn redirect() -> Result<(), String> {
     }
     let bias = bias(&program).ok_or("the program's place in memory is not known")?;
     let library = this_library().ok_or("the library does not find itself")?;
+    let mut known = Vec::new();
+    let mut unknown = Vec::new();
     for (name, address) in &found.functions {
         // Programs of one default stream per thread call functions with a suffix; the stream is the same here.
         let plain = name.trim_end_matches("_ptsz").trim_end_matches("_ptds");
-        let Some(target) = function(library, plain) else { continue };
-        patch(bias.wrapping_add(*address), target)?;
+        match function(library, plain) {
+            Some(target) => known.push((*address, target)),
+            None => unknown.push((name.as_str(), *address)),
+        }
+    }
+    // NVIDIA's own code must not run, and it is one piece of the program: what else has such a name is the program's.
+    let first = known.iter().map(|(address, _)| *address).min().unwrap_or(u64::MAX);
+    let last = known.iter().map(|(address, _)| *address).max().unwrap_or(0);
+    unknown.retain(|(_, address)| (first..last).contains(address));
+    let names: Vec<&str> = unknown.iter().map(|(name, _)| *name).collect();
+    let stubs = refusals(&names).ok_or("there is no memory for functions that say what is missing")?;
+    let refused = unknown.iter().zip(stubs).map(|((_, address), stub)| (*address, stub));
+    for (address, target) in known.iter().copied().chain(refused) {
+        patch(bias.wrapping_add(address), target)?;
     }
     Ok(())
+}
+
+/// Functions that refuse calls of those of these names: each passes its name to [`refuse_call`].
+fn refusals(names: &[&str]) -> Option<Vec<u64>> {
+    const BYTES: usize = 32;
+    if names.is_empty() {
+        return Some(Vec::new());
+    }
+    let mut code = Vec::with_capacity(BYTES * names.len());
+    for name in names {
+        // Kept as long as the program: `mov rdi, name`, and the jump.
+        let name = CString::new(*name).ok()?.into_raw() as u64;
+        code.extend([0x48, 0xbf]);
+        code.extend(name.to_le_bytes());
+        code.extend(jump(refuse_call as *const () as u64));
+        code.resize(code.len().next_multiple_of(BYTES), 0);
+    }
+    let (anonymous, access) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
+    // Sound: the pages are fresh, at least as long as what is written to them, and never given back.
+    unsafe {
+        let pages = libc::mmap(std::ptr::null_mut(), code.len(), access, anonymous, -1, 0);
+        if pages == libc::MAP_FAILED {
+            return None;
+        }
+        pages.cast::<u8>().copy_from_nonoverlapping(code.as_ptr(), code.len());
+        if libc::mprotect(pages, code.len(), libc::PROT_READ | libc::PROT_EXEC) != 0 {
+            return None;
+        }
+        Some((0..names.len()).map(|at| pages as u64 + (at * BYTES) as u64).collect())
+    }
+}
+
+/// What the functions of [`refusals`] jump to.
+unsafe extern "C" fn refuse_call(name: *const c_char) -> i32 {
+    refuse(&unsafe { text(name) })
 }
 
 fn examine(program: &Program<'_>) -> Found {
@@ -164,6 +216,7 @@ fn jump(target: u64) -> [u8; 13] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::error::CudaError;
 
     #[test]
     fn the_version_of_the_shared_runtime() {
@@ -178,6 +231,15 @@ mod tests {
         let found = examine(&Program::parse(&*bytes).unwrap());
         assert!(!found.has_kernels && !found.uses_shared);
         assert_eq!(redirect(), Ok(()));
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn refusals_are_functions() {
+        let stubs = refusals(&["cudaOne", "cudaTwo"]).unwrap();
+        // Sound: they are functions of this form.
+        let call = unsafe { std::mem::transmute::<u64, extern "C" fn() -> i32>(stubs[1]) };
+        assert_eq!(call(), CudaError::NOT_SUPPORTED.0);
     }
 
     #[cfg(target_arch = "x86_64")]

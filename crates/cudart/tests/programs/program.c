@@ -23,6 +23,15 @@ int cudaEventSynchronize(void *event);
 int cudaEventElapsedTime(float *ms, void *start, void *end);
 int cudaIpcGetMemHandle(void *handle, void *memory);
 
+/* Only the runtime that is linked in has the first, and only the shared one the others. */
+#define SOMEWHERE __attribute__((weak))
+SOMEWHERE int cudaOfTomorrow(void);
+SOMEWHERE int __cudaLaunchKernel_ptsz(const void *, Dim3, Dim3, void **, size_t, void *);
+SOMEWHERE int cudaMemcpy_ptds(void *to, const void *from, size_t bytes, int kind);
+
+/* A function of the program's that has such a name, too. */
+__attribute__((noinline)) int cudaOwn(void) { return 17; }
+
 __attribute__((section(".nv_fatbin"), used)) static const char section[16] = "fat binary";
 
 static struct { uint32_t magic, version; const void *data; void *modules; } wrapper = {0x466243b1, 1, 0, 0};
@@ -72,17 +81,24 @@ int main(int count, char **words) {
         report("shared", cudaIpcGetMemHandle(handle, a));
         return 5;
     }
+    if (!strcmp(mode, "unknown")) {
+        report("unknown", cudaOfTomorrow());
+        printf("own: %d\n", cudaOwn());
+        return 6;
+    }
+    int per_thread = !strcmp(mode, "per_thread");
     if (!strcmp(mode, "fault")) c = (float *)16;
     report("event", cudaEventCreate(&start) | cudaEventCreate(&end) | cudaEventRecord(start, 0));
     void *arguments[] = {&a, &managed, &c, &n};
     Dim3 grid = {4, 1, 1}, block = {32, 1, 1};
     for (int launch = 0; launch < 3; launch++)
-        report("launch", cudaLaunchKernel((void *)vecadd, grid, block, arguments, 0, 0));
+        report("launch", (per_thread ? __cudaLaunchKernel_ptsz : cudaLaunchKernel)(
+                             (void *)vecadd, grid, block, arguments, 0, 0));
     report("event", cudaEventRecord(end, 0));
     report("wait", cudaDeviceSynchronize());
     report("last", cudaGetLastError());
     report("elapsed", cudaEventElapsedTime(&ms, start, end));
-    report("copy", cudaMemcpy(host, c, sizeof host, 2));
+    report("copy", (per_thread ? cudaMemcpy_ptds : cudaMemcpy)(host, c, sizeof host, 2));
     if (report("free", cudaFree(a))) return 4;
     printf("%g %g, %s\n", host[0], host[99], ms > 0 ? "some time" : "no time");
     return 7;
