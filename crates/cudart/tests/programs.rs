@@ -86,12 +86,32 @@ fn a_program_with_the_shared_runtime() {
     assert!(row.trim_start().starts_with("vecadd"), "{row}");
 }
 
+/// The one kernel in a folder of profiles.
+fn only_profile(folder: &Path) -> serde_json::Value {
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    serde_json::from_slice(&std::fs::read(&files[0]).unwrap()).unwrap()
+}
+
+/// A program that ends without the runtime's knowledge has left the profile of what it did.
+#[test]
+fn a_program_that_just_ends_is_profiled() {
+    for (mode, code) in [("_exit", Some(5)), ("abort", None)] {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("profiles{mode}"));
+        let _ = std::fs::remove_dir_all(&folder);
+        let ran = mistaken(mode, mode, &[("WARPLOOM_PROFILE", folder.to_str().unwrap())]);
+        assert_eq!(ran.code, code, "{}", ran.err);
+        assert_eq!(only_profile(&folder)["timed"], 1);
+    }
+}
+
 /// What `warploom exec --profile` and `--trace` read: the kernels with their profiles, and a timeline.
 #[test]
 fn a_program_is_profiled_and_traced() {
     let program = shared("profiled");
     let file = |name: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join("profiled").join(name);
-    let (profile, trace) = (file("profile.json"), file("last.pftrace"));
+    let (profile, trace) = (file("profiles"), file("last.pftrace"));
+    let _ = std::fs::remove_dir_all(&profile);
     let variables = [
         ("WARPLOOM_PROFILE", profile.to_str().unwrap()),
         ("WARPLOOM_TRACE", trace.to_str().unwrap()),
@@ -99,10 +119,9 @@ fn a_program_is_profiled_and_traced() {
     ];
     let ran = run(&program, "good", &variables);
     assert_eq!((ran.out.as_str(), ran.code), ("1000 1099, some time\n", Some(7)), "{}", ran.err);
-    let object: serde_json::Value = serde_json::from_slice(&std::fs::read(profile).unwrap()).unwrap();
-    let kernel = &object["kernels"][0];
+    let kernel = only_profile(&profile);
     assert_eq!(
-        (&object["launches"], &kernel["timed"], &kernel["name"]),
+        (&kernel["launches"], &kernel["timed"], &kernel["name"]),
         (&3.into(), &3.into(), &"vecadd".into())
     );
     let time = kernel["profile"]["time"].as_object().unwrap().values();
@@ -153,6 +172,38 @@ fn a_function_that_is_not_there_names_itself() {
     assert!(ran.err.contains("the program calls cudaIpcGetMemHandle"), "{}", ran.err);
 }
 
+/// A function that this runtime has never heard of does not run, and one of the program's own is left alone.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn unknown_functions_of_the_runtime_name_themselves() {
+    let ran = run(&linked_in("unknown"), "unknown", &[]);
+    assert_eq!(
+        (ran.out.as_str(), ran.code),
+        ("unknown: cudaErrorNotSupported\nown: 17\n", Some(6)),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("the program calls cudaOfTomorrow"), "{}", ran.err);
+}
+
+#[test]
+fn default_streams_of_threads() {
+    let ran = run(&shared("per_thread"), "per_thread", &[]);
+    assert_eq!((ran.out.as_str(), ran.code), ("1000 1099, some time\n", Some(7)), "{}", ran.err);
+}
+
+#[test]
+fn launches_that_are_not_timed_are_missed() {
+    let program = shared("untimed");
+    let ran = run(&program, "good", &[("WARPLOOM_TIMED", "kernel=nix")]);
+    assert_eq!(ran.code, Some(7), "{}", ran.err);
+    let told = "none of 3 launches was timed: --timed kernel=nix (WARPLOOM_TIMED) chooses none of them; \
+                kernels: vecadd";
+    assert!(ran.err.contains(told), "{}", ran.err);
+    let ran = run(&program, "good", &[("WARPLOOM_TIMED", "kernel=vecadd")]);
+    assert!(!ran.err.contains("was timed"), "{}", ran.err);
+}
+
 #[test]
 fn machine_code_alone_is_refused() {
     let ran = run(&shared("machine_code"), "good", &[("SASS", "1")]);
@@ -178,6 +229,44 @@ fn launches_that_are_timed_and_their_lines() {
     assert!(lines[1]["start_s"].as_f64() > lines[0]["start_s"].as_f64());
 }
 
+/// A launch takes what its kernel has seen of the time, whether it is timed, and whichever others are.
+#[test]
+fn kernels_that_read_a_clock() {
+    let program = shared("clock");
+    let (file, ptx) = (program.with_file_name("launches.jsonl"), source("clock.ptx"));
+    for timed in [("WARPLOOM_MODEL", "functional"), ("WARPLOOM_TIMED", "first:1"), ("WARPLOOM_TIMED", "all")]
+    {
+        let _ = std::fs::remove_file(&file);
+        let files = [("PTX", ptx.to_str().unwrap()), ("WARPLOOM_JSON", file.to_str().unwrap())];
+        let ran = run(&program, "good", &[files[0], files[1], ("WARPLOOM_CHIP", "gtx1080ti"), timed]);
+        assert_eq!(ran.code, Some(7), "{}", ran.err);
+        // At 1.48 GHz it is 13.5 µs, and each of the four warps has some more instructions to do.
+        let seconds: Vec<_> = lines(&file).iter().map(|line| line["seconds"].as_f64().unwrap()).collect();
+        assert!(seconds.iter().all(|seconds| (12e-6..16e-6).contains(seconds)), "{timed:?}: {seconds:?}");
+    }
+}
+
+#[test]
+fn a_launch_that_takes_too_long_says_where_it_is() {
+    let ptx = source("endless.ptx");
+    let variables =
+        [("PTX", ptx.to_str().unwrap()), ("WARPLOOM_TIME_LIMIT", "1"), ("WARPLOOM_MODEL", "functional")];
+    let ran = run(&shared("endless"), "good", &variables);
+    assert!(ran.out.contains("last: cudaErrorLaunchTimeout"), "{}", ran.out);
+    for told in ["vecadd, launch 0: no end within 1 s (--time-limit", "runs at <ptx>:1", "help "] {
+        assert!(ran.err.contains(told), "{told}: {}", ran.err);
+    }
+}
+
+#[test]
+fn graphs_of_nodes_of_all_kinds() {
+    let library = library();
+    let program = compiled("graphs", "graphs.c", &["-x", "none", library.to_str().unwrap()]);
+    let ran = run(&program, "", &[("WARPLOOM_CUDA_VERSION", "12")]);
+    assert_eq!((ran.out.as_str(), ran.code), ("1 4 32 100\n0 0, 3 3\n", Some(0)), "{}", ran.err);
+    assert!(ran.err.contains("a graph's node of the type 13 is not modelled"), "{}", ran.err);
+}
+
 #[test]
 fn settings_that_make_no_sense_end_the_program() {
     let program = shared("settings");
@@ -185,6 +274,7 @@ fn settings_that_make_no_sense_end_the_program() {
         ("WARPLOOM_CHIP", "gtx9999", "gtx9999"),
         ("WARPLOOM_TIMED", "often", "WARPLOOM_TIMED=`often`"),
         ("WARPLOOM_SET", "sm.count=0", "sm.count"),
+        ("WARPLOOM_TIMED", "every:0", "WARPLOOM_TIMED=`0` launches are none"),
     ] {
         let ran = run(&program, "good", &[(name, value)]);
         assert_eq!(ran.code, Some(2), "{name}: {}", ran.err);
@@ -196,6 +286,11 @@ fn settings_that_make_no_sense_end_the_program() {
 fn wrong_arguments() {
     let ran = mistaken("arguments", "arguments", &[]);
     let expected = "no arguments: cudaErrorInvalidValue\n\
+                    2048 threads: cudaErrorInvalidConfiguration\n\
+                    65 in z: cudaErrorInvalidConfiguration\n\
+                    70000 CTAs in y: cudaErrorInvalidConfiguration\n\
+                    an empty grid: cudaErrorInvalidConfiguration\n\
+                    no device: cudaErrorInvalidDevice\n\
                     a null argument: cudaErrorInvalidValue\n\
                     no kernel: cudaErrorInvalidDeviceFunction\n\
                     no stream: cudaErrorInvalidResourceHandle\n\
@@ -203,6 +298,11 @@ fn wrong_arguments() {
     assert_eq!((ran.out.as_str(), ran.code), (expected, Some(0)), "{}", ran.err);
     for told in [
         "vecadd: no arguments for its 4 parameters",
+        "a block of (2048, 1, 1) are not possible on Warploom gtx480: a block has at most 1024 threads, not 2048",
+        "a block has at most 64 in z",
+        "a grid has at most 65535 in y",
+        "no extent may be 0",
+        "cudaGetDeviceProperties gives cudaErrorInvalidDevice",
         "vecadd: a null pointer as argument 1, of 8 bytes",
         "the program has no kernel at 0x",
         "cudaLaunchKernel gives cudaErrorInvalidResourceHandle: invalid resource handle",
@@ -216,17 +316,29 @@ fn wrong_arguments() {
 fn freed_memory() {
     let ran = mistaken("freed", "freed", &[]);
     let expected = "free: cudaErrorInvalidValue\n\
+                    fill: cudaErrorInvalidValue\n\
                     copy to: cudaErrorInvalidValue\n\
                     copy from: cudaErrorInvalidValue\n\
                     kernel: cudaErrorIllegalAddress\n";
     assert_eq!((ran.out.as_str(), ran.code), (expected, Some(0)), "{}", ran.err);
-    assert!(ran.err.contains("which is not the start of an allocation"), "{}", ran.err);
+    for told in
+        [": an allocation of 400 bytes, which was freed", ": byte 4 of an allocation of 400 bytes, which"]
+    {
+        assert_eq!(ran.err.matches(told).count(), 1, "{told}: {}", ran.err);
+    }
     assert_eq!(
         ran.err.matches("at byte 0 of allocation 0 (400 bytes), which was freed").count(),
         3,
         "{}",
         ran.err
     );
+}
+
+/// What is left can be allocated, whatever the device has: it is the computer's memory that must hold it.
+#[test]
+fn memory_that_is_left_can_be_allocated() {
+    let ran = mistaken("all_memory", "all_memory", &[("WARPLOOM_CHIP", "h200")]);
+    assert_eq!(ran.out, "info: cudaSuccess\nall: cudaSuccess\ninfo: cudaSuccess\n0 left\n", "{}", ran.err);
 }
 
 #[test]
@@ -393,11 +505,11 @@ fn a_fault_beside_another_kernel() {
 /// Where kernels cannot be told apart they run one by one.
 #[test]
 fn profiles_of_programs_with_streams() {
-    let profile = Path::new(env!("CARGO_TARGET_TMPDIR")).join("streams_profile.json");
+    let profile = Path::new(env!("CARGO_TARGET_TMPDIR")).join("streams_profiles");
+    let _ = std::fs::remove_dir_all(&profile);
     let name = "streams_profiled";
     let ran = mistaken(name, "streams", &[("GRID", "4"), ("WARPLOOM_PROFILE", profile.to_str().unwrap())]);
     assert_eq!(ran.out, "copy: 3.33e-05 ms\n", "{}", ran.err);
     assert!(ran.err.contains("simulated one by one, because of --profile"), "{}", ran.err);
-    let object: serde_json::Value = serde_json::from_slice(&std::fs::read(profile).unwrap()).unwrap();
-    assert_eq!(object["kernels"][0]["timed"], 2);
+    assert_eq!(only_profile(&profile)["timed"], 2);
 }

@@ -508,7 +508,8 @@ pub(super) unsafe fn fill(
                     unsafe { (address as *mut u8).copy_from_nonoverlapping(data.as_ptr(), data.len()) };
                 }
                 Side::Host => {
-                    complain(format!("a fill: {address:#x} is not in device memory"));
+                    let place = process.open_busy()?.memory.place_of_lost(address);
+                    complain(format!("a fill of {address:#x}: {place}"));
                     return Err(CudaError::INVALID_VALUE);
                 }
             }

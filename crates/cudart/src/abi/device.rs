@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use super::{call, call_and_wait, put};
 use crate::core::error::{CudaError, Result};
+use crate::core::process::Process;
 
 /// There is one device, number 0.
 fn check(device: c_int) -> Result {
@@ -78,29 +79,26 @@ pub(super) extern "C" fn cudaThreadExit() -> i32 {
     cudaDeviceReset()
 }
 
-unsafe fn properties(place: *mut u8, device: c_int, version: Option<u32>) -> i32 {
-    call(|process| {
-        check(device)?;
-        let version = version.unwrap_or(process.cuda_version);
-        let bytes = process.open_busy()?.properties.structure(version);
-        if place.is_null() {
-            return Err(CudaError::INVALID_VALUE);
-        }
-        // Sound: the structure has this size in the program's version of CUDA.
-        unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        Ok(())
-    })
+unsafe fn properties(process: &mut Process, place: *mut u8, device: c_int, version: u32) -> Result {
+    check(device)?;
+    let bytes = process.open_busy()?.properties.structure(version);
+    if place.is_null() {
+        return Err(CudaError::INVALID_VALUE);
+    }
+    // Sound: the structure has this size in the program's version of CUDA.
+    unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    Ok(())
 }
 
 /// The structure of CUDA 11 or 13; programs of CUDA 12 call the other one.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaGetDeviceProperties(place: *mut u8, device: c_int) -> i32 {
-    unsafe { properties(place, device, None) }
+    call(|process| unsafe { properties(process, place, device, process.cuda_version) })
 }
 
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaGetDeviceProperties_v2(place: *mut u8, device: c_int) -> i32 {
-    unsafe { properties(place, device, Some(12)) }
+    call(|process| unsafe { properties(process, place, device, 12) })
 }
 
 #[unsafe(no_mangle)]

@@ -128,10 +128,7 @@ unsafe extern "C" fn cudaLaunchKernelExC(
     arguments: *mut *mut c_void,
 ) -> i32 {
     call(|process| {
-        let config = unsafe { config.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
-        let (cooperative, cluster) = unsafe { asked_for(config.attributes, config.count) };
-        let request = request(config.grid, config.block, config.shared_bytes, config.stream, cooperative);
-        let request = Request { cluster, ..request };
+        let request = unsafe { configured(config)? };
         unsafe { launch(process, function, &request, arguments) }
     })
 }
@@ -192,6 +189,8 @@ pub(super) unsafe extern "C" fn cudaFuncGetAttributes(place: *mut u8, function: 
 
 const MAX_DYNAMIC_SHARED: c_int = 8;
 const CARVEOUT: c_int = 9;
+const NON_PORTABLE_CLUSTER: c_int = 14;
+const CLUSTER_SCHEDULING: c_int = 15;
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn cudaFuncSetAttribute(
@@ -201,8 +200,12 @@ pub(super) extern "C" fn cudaFuncSetAttribute(
 ) -> i32 {
     call(|process| match attribute {
         MAX_DYNAMIC_SHARED => process.allow_dynamic_shared(function as u64, value),
-        // A hint.
-        CARVEOUT => process.function(function as u64).map(|_| ()),
+        NON_PORTABLE_CLUSTER => {
+            process.function(function as u64)?.any_cluster = value != 0;
+            Ok(())
+        }
+        // Hints.
+        CARVEOUT | CLUSTER_SCHEDULING => process.function(function as u64).map(|_| ()),
         _ => {
             complain(format!("cudaFuncSetAttribute: attribute {attribute} is not modelled"));
             Err(CudaError::NOT_SUPPORTED)
@@ -280,6 +283,38 @@ pub(super) unsafe extern "C" fn cudaOccupancyAvailableDynamicSMemPerBlock(
             }
         }
         unsafe { put(place, enough as usize) }
+    })
+}
+
+/// The launch that a configuration describes.
+unsafe fn configured(config: *const LaunchConfig) -> Result<Request> {
+    let config = unsafe { config.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
+    let (cooperative, cluster) = unsafe { asked_for(config.attributes, config.count) };
+    let request = request(config.grid, config.block, config.shared_bytes, config.stream, cooperative);
+    Ok(Request { cluster, ..request })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaOccupancyMaxActiveClusters(
+    place: *mut c_int,
+    function: *const c_void,
+    config: *const LaunchConfig,
+) -> i32 {
+    call(|process| {
+        let clusters = process.clusters(function as u64, &unsafe { configured(config)? })?;
+        unsafe { put(place, clusters) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaOccupancyMaxPotentialClusterSize(
+    place: *mut c_int,
+    function: *const c_void,
+    config: *const LaunchConfig,
+) -> i32 {
+    call(|process| {
+        let ctas = process.largest_cluster(function as u64, &unsafe { configured(config)? })?;
+        unsafe { put(place, ctas) }
     })
 }
 

@@ -9,7 +9,7 @@ use crate::core::error::{CudaError, Result};
 use crate::core::graphs::{Node, Work};
 use crate::core::launch::Request;
 use crate::core::memory::Place;
-use crate::core::process::Process;
+use crate::core::process::{Process, complain};
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn cudaStreamBeginCapture(stream: Handle, _mode: c_int) -> i32 {
@@ -92,18 +92,15 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    /// Adds the node. Returns CUDA's code.
-    pub(super) unsafe fn add(self, work: impl FnOnce(&mut Process) -> Result<Work>) -> i32 {
-        call(|process| {
-            let work = work(process)?;
-            let after: Vec<u64> = match (self.count, self.after.is_null()) {
-                (0, _) => Vec::new(),
-                (_, true) => return Err(CudaError::INVALID_VALUE),
-                (count, false) => (0..count).map(|at| unsafe { *self.after.add(at) } as u64).collect(),
-            };
-            let node = process.graphs.add(self.graph as u64, after, work)?;
-            unsafe { put_pointer(self.place, node) }
-        })
+    /// Adds the node.
+    pub(super) unsafe fn add(self, process: &mut Process, work: Work) -> Result {
+        let after: Vec<u64> = match (self.count, self.after.is_null()) {
+            (0, _) => Vec::new(),
+            (_, true) => return Err(CudaError::INVALID_VALUE),
+            (count, false) => (0..count).map(|at| unsafe { *self.after.add(at) } as u64).collect(),
+        };
+        let node = process.graphs.add(self.graph as u64, after, work)?;
+        unsafe { put_pointer(self.place, node) }
     }
 }
 
@@ -121,7 +118,7 @@ pub(super) struct KernelParams {
 pub(super) unsafe fn kernel_work(process: &mut Process, parameters: *const KernelParams) -> Result<Work> {
     let all = unsafe { parameters.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
     if all.arguments.is_null() && !all.extra.is_null() {
-        crate::core::process::complain("a graph's kernel with its arguments in one buffer");
+        complain("a graph's kernel with its arguments in one buffer");
         return Err(CudaError::NOT_SUPPORTED);
     }
     let arguments = unsafe { copied_arguments(process, all.function, all.arguments)? };
@@ -192,8 +189,11 @@ macro_rules! nodes {
             $($arg: $ty),*
         ) -> i32 {
             let spot = $crate::abi::graphs::Spot { place, graph, after, count };
-            #[allow(unused_unsafe, reason = "some nodes have no parameters that are read")]
-            unsafe { spot.add(|$process| unsafe { $work }) }
+            $crate::abi::call(|$process| {
+                #[allow(unused_unsafe, reason = "some nodes have no parameters that are read")]
+                let work: $crate::core::error::Result<$crate::core::graphs::Work> = unsafe { $work };
+                unsafe { spot.add($process, work?) }
+            })
         }
     )*};
 }
@@ -201,15 +201,15 @@ pub(super) use nodes;
 
 nodes! {
     cudaGraphAddKernelNode(parameters: *const KernelParams) process => kernel_work(process, parameters);
-    cudaGraphAddMemsetNode(parameters: *const FillParams) _process => fill_work(parameters);
-    cudaGraphAddHostNode(parameters: *const HostParams) _process => host_work(parameters);
+    cudaGraphAddMemsetNode(parameters: *const FillParams) process => fill_work(parameters);
+    cudaGraphAddHostNode(parameters: *const HostParams) process => host_work(parameters);
     cudaGraphAddMemAllocNode(parameters: *mut MallocParams) process => malloc_work(process, parameters);
-    cudaGraphAddMemFreeNode(pointer: Handle) _process => Ok(Work::Free { address: pointer as u64 });
-    cudaGraphAddEmptyNode() _process => Ok(Work::Empty);
+    cudaGraphAddMemFreeNode(pointer: Handle) process => Ok(Work::Free { address: pointer as u64 });
+    cudaGraphAddEmptyNode() process => Ok(Work::Empty);
     cudaGraphAddChildGraphNode(child: Handle) process => process.graphs.as_child(child as u64);
-    cudaGraphAddEventRecordNode(event: Handle) _process => Ok(Work::Record { event: event as u64 });
-    cudaGraphAddEventWaitNode(event: Handle) _process => Ok(Work::Wait { event: event as u64 });
-    cudaGraphAddMemcpyNode1D(to: Handle, from: *const c_void, bytes: usize, kind: c_int) _process => {
+    cudaGraphAddEventRecordNode(event: Handle) process => Ok(Work::Record { event: event as u64 });
+    cudaGraphAddEventWaitNode(event: Handle) process => Ok(Work::Wait { event: event as u64 });
+    cudaGraphAddMemcpyNode1D(to: Handle, from: *const c_void, bytes: usize, kind: c_int) process => {
         let (to, from) = (Place::line(to as u64), Place::line(from as u64));
         Ok(Work::Copy { to, from, extent: [bytes as u64, 1, 1], kind })
     };
@@ -223,7 +223,78 @@ unsafe extern "C" fn cudaGraphAddMemcpyNode(
     count: usize,
     parameters: *const Copy3D,
 ) -> i32 {
-    unsafe { Spot { place, graph, after, count }.add(|_| super::copies::copy_work(parameters)) }
+    let spot = Spot { place, graph, after, count };
+    call(|process| unsafe { spot.add(process, super::copies::copy_work(parameters)?) })
+}
+
+/// `cudaGraphNodeParams`: the kind of a node, and a union of what each kind has.
+#[repr(C)]
+struct NodeParams {
+    kind: c_int,
+    reserved: [c_int; 3],
+    of_kind: [u64; 29],
+}
+
+unsafe fn any_work(process: &mut Process, parameters: *mut NodeParams) -> Result<Work> {
+    let all = unsafe { parameters.as_mut() }.ok_or(CudaError::INVALID_VALUE)?;
+    let [first, ..] = all.of_kind;
+    let of_kind = &raw mut all.of_kind;
+    // Sound: the program has put what the kind says into the union.
+    unsafe {
+        match all.kind {
+            0 => kernel_work(process, of_kind.cast()),
+            // After flags and what is reserved.
+            1 => super::copies::copy_work(of_kind.cast::<u64>().add(2).cast()),
+            2 => fill_work(of_kind.cast()),
+            3 => host_work(of_kind.cast()),
+            4 => process.graphs.as_child(first),
+            5 => Ok(Work::Empty),
+            6 => Ok(Work::Wait { event: first }),
+            7 => Ok(Work::Record { event: first }),
+            10 => malloc_work(process, of_kind.cast()),
+            11 => Ok(Work::Free { address: first }),
+            kind => {
+                complain(format!("a graph's node of the type {kind} is not modelled"));
+                Err(CudaError::NOT_SUPPORTED)
+            }
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaGraphAddNode_v2(
+    place: *mut Handle,
+    graph: Handle,
+    after: *const Handle,
+    _data: *const c_void,
+    count: usize,
+    parameters: *mut NodeParams,
+) -> i32 {
+    let spot = Spot { place, graph, after, count };
+    call(|process| unsafe {
+        let work = any_work(process, parameters)?;
+        spot.add(process, work)
+    })
+}
+
+/// CUDA 13 has a parameter for the dependencies' data before their number.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaGraphAddNode(
+    place: *mut Handle,
+    graph: Handle,
+    after: *const Handle,
+    count_or_data: usize,
+    parameters_or_count: usize,
+    parameters: *mut NodeParams,
+) -> i32 {
+    call(|process| {
+        let (count, parameters) = match process.cuda_version {
+            13.. => (parameters_or_count, parameters),
+            _ => (count_or_data, parameters_or_count as *mut NodeParams),
+        };
+        let work = unsafe { any_work(process, parameters)? };
+        unsafe { Spot { place, graph, after, count }.add(process, work) }
+    })
 }
 
 /// How much memory graphs have.
@@ -320,6 +391,27 @@ pub(super) unsafe extern "C" fn cudaGraphKernelNodeSetParams(
     })
 }
 
+/// What the node's arguments are copied to lives as long as the program, which may keep the pointers.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaGraphKernelNodeGetParams(node: Handle, place: *mut KernelParams) -> i32 {
+    call(|process| {
+        let Work::Kernel { function, request, arguments } = process.graphs.work(node as u64)? else {
+            return Err(CudaError::INVALID_VALUE);
+        };
+        let copies = arguments.iter().map(|bytes| bytes.clone().leak().as_mut_ptr().cast::<c_void>());
+        let copies: Vec<*mut c_void> = copies.collect();
+        let parameters = KernelParams {
+            function: *function as Handle,
+            grid: Dim3::new(request.grid),
+            block: Dim3::new(request.block),
+            shared_bytes: request.dynamic_shared_bytes as c_uint,
+            arguments: copies.leak().as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+        };
+        unsafe { put(place, parameters) }
+    })
+}
+
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaGraphExecKernelNodeSetParams(
     executable: Handle,
@@ -348,6 +440,32 @@ pub(super) unsafe extern "C" fn cudaGraphInstantiateWithFlags(
     _flags: u64,
 ) -> i32 {
     unsafe { cudaGraphInstantiate(place, graph) }
+}
+
+/// `cudaGraphInstantiateParams`.
+#[repr(C)]
+struct InstantiateParams {
+    flags: u64,
+    upload_stream: Handle,
+    /// Set here: the node that is wrong, and what came of it.
+    error_node: Handle,
+    result: c_int,
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaGraphInstantiateWithParams(
+    place: *mut Handle,
+    graph: Handle,
+    parameters: *mut InstantiateParams,
+) -> i32 {
+    const INVALID_STRUCTURE: c_int = 2;
+    call(|process| {
+        let parameters = unsafe { parameters.as_mut() }.ok_or(CudaError::INVALID_VALUE)?;
+        let made = process.graphs.instantiate(graph as u64);
+        parameters.error_node = std::ptr::null_mut();
+        parameters.result = if made.is_ok() { 0 } else { INVALID_STRUCTURE };
+        unsafe { put_pointer(place, made?) }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -381,45 +499,44 @@ pub(super) unsafe extern "C" fn cudaGraphExecUpdate(
     })
 }
 
-/// Runs a graph's nodes in a stream. Functions of the host are called without the lock.
-unsafe fn run(nodes: &[Node], stream: Handle) -> i32 {
-    for node in nodes {
-        let code = match &node.work {
-            Work::Kernel { function, request, arguments } => call(|process| {
-                let request = Request { stream: stream as u64, ..*request };
-                process.launch(*function, &request, arguments)
-            }),
-            Work::Copy { to, from, extent, kind } => {
-                call(|process| unsafe { copy(process, *to, *from, *extent, *kind, Order::Stream(stream)) })
-            }
-            Work::Fill { to, pattern, extent } => {
-                call(|process| unsafe { fill(process, *to, pattern, *extent, Order::Stream(stream)) })
-            }
-            Work::Host { function, data } => {
-                // Sound: the program has passed the address as one of such a function.
-                let function = unsafe { std::mem::transmute::<usize, HostFunction>(*function) };
-                let settled = call(Process::settle);
-                if settled == 0 {
-                    unsafe { function(*data as *mut c_void) };
-                }
-                settled
-            }
-            Work::Record { event } => call(|process| process.record_event(*event, stream as u64)),
-            Work::Wait { event } => call(|process| process.wait_event(stream as u64, *event)),
-            Work::Child { nodes } => unsafe { run(nodes, stream) },
-            Work::Malloc { address } => call(|process| process.open()?.begin_graph_memory(*address)),
-            Work::Free { address } => call(|process| process.open()?.free(*address)),
-            Work::Empty => 0,
-        };
-        if code != 0 {
-            return code;
-        }
-    }
-    0
-}
-
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaGraphLaunch(executable: Handle, stream: Handle) -> i32 {
+    /// Runs a graph's nodes in a stream. Functions of the host are called without the lock.
+    unsafe fn run(nodes: &[Node], stream: Handle) -> i32 {
+        for node in nodes {
+            let code = match &node.work {
+                Work::Kernel { function, request, arguments } => call(|process| {
+                    let request = Request { stream: stream as u64, ..*request };
+                    process.launch(*function, &request, arguments)
+                }),
+                Work::Copy { to, from, extent, kind } => call(|process| unsafe {
+                    copy(process, *to, *from, *extent, *kind, Order::Stream(stream))
+                }),
+                Work::Fill { to, pattern, extent } => {
+                    call(|process| unsafe { fill(process, *to, pattern, *extent, Order::Stream(stream)) })
+                }
+                Work::Host { function, data } => {
+                    // Sound: the program has passed the address as one of such a function.
+                    let function = unsafe { std::mem::transmute::<usize, HostFunction>(*function) };
+                    let settled = call(|process| process.settle());
+                    if settled == 0 {
+                        unsafe { function(*data as *mut c_void) };
+                    }
+                    settled
+                }
+                Work::Record { event } => call(|process| process.record_event(*event, stream as u64)),
+                Work::Wait { event } => call(|process| process.wait_event(stream as u64, *event)),
+                Work::Child { nodes } => unsafe { run(nodes, stream) },
+                Work::Malloc { address } => call(|process| process.open()?.begin_graph_memory(*address)),
+                Work::Free { address } => call(|process| process.open()?.free(*address)),
+                Work::Empty => 0,
+            };
+            if code != 0 {
+                return code;
+            }
+        }
+        0
+    }
     let mut nodes = Vec::new();
     let found = call(|process| {
         process.open()?.streams.find(stream as u64)?;

@@ -159,8 +159,7 @@ pub(super) unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usi
     call(|process| {
         let open = process.open()?;
         let all = open.properties.global_bytes();
-        let left = all.saturating_sub(open.used_bytes());
-        unsafe { put(free, left as usize).and_then(|()| put(total, all as usize)) }
+        unsafe { put(free, open.free_bytes() as usize).and_then(|()| put(total, all as usize)) }
     })
 }
 

@@ -30,11 +30,13 @@ extern "C" fn on_exit() {
     // What the program has printed comes before the table. Sound: null stands for all streams of C.
     unsafe { libc::fflush(std::ptr::null_mut()) };
     let quiet = process.settings.quiet;
-    let file = process.settings.profile.clone();
-    if let (Some(file), Some(open)) = (file, process.opened())
-        && let Err(error) = std::fs::write(&file, open.profiles().to_string())
+    if let Some(open) = process.opened()
+        && let Err(error) = open.write_profiles()
     {
         complain(format!("the profile cannot be written: {error}"));
+    }
+    if let Some(missed) = process.missed_timing() {
+        complain(missed);
     }
     let table = process.opened().map(|open| open.table()).unwrap_or_default();
     if !quiet && !table.is_empty() {

@@ -138,13 +138,17 @@ extern "C" fn cudaCreateChannelDesc(x: c_int, y: c_int, z: c_int, w: c_int, kind
     ChannelDesc { bits: [x, y, z, w], kind }
 }
 
-unsafe fn make_array(place: *mut Handle, desc: *const ChannelDesc, extent: [usize; 3], flags: c_uint) -> i32 {
-    call(|process| {
-        let desc = unsafe { desc.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
-        let format = format(desc.bits, desc.kind)?;
-        let handle = process.open()?.make_array(format, extent, flags)?;
-        unsafe { put_pointer(place, handle) }
-    })
+unsafe fn make_array(
+    process: &mut Process,
+    place: *mut Handle,
+    desc: *const ChannelDesc,
+    extent: [usize; 3],
+    flags: c_uint,
+) -> Result {
+    let desc = unsafe { desc.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
+    let format = format(desc.bits, desc.kind)?;
+    let handle = process.open()?.make_array(format, extent, flags)?;
+    unsafe { put_pointer(place, handle) }
 }
 
 #[unsafe(no_mangle)]
@@ -155,7 +159,7 @@ unsafe extern "C" fn cudaMallocArray(
     height: usize,
     flags: c_uint,
 ) -> i32 {
-    unsafe { make_array(place, desc, [width, height, 0], flags) }
+    call(|process| unsafe { make_array(process, place, desc, [width, height, 0], flags) })
 }
 
 #[unsafe(no_mangle)]
@@ -165,7 +169,8 @@ unsafe extern "C" fn cudaMalloc3DArray(
     volume: Volume,
     flags: c_uint,
 ) -> i32 {
-    unsafe { make_array(place, desc, [volume.width, volume.rows, volume.planes], flags) }
+    let extent = [volume.width, volume.rows, volume.planes];
+    call(|process| unsafe { make_array(process, place, desc, extent, flags) })
 }
 
 #[unsafe(no_mangle)]
@@ -453,31 +458,29 @@ pub(super) extern "C" fn cudaDestroySurfaceObject(handle: u64) -> i32 {
 }
 
 /// Copies a description to the program, as it gave it.
-unsafe fn describe(place: *mut u8, handle: u64, texture: bool) -> i32 {
-    call(|process| {
-        let (resource, sampler) = process.open()?.described(handle)?;
-        let bytes = if texture { sampler } else { resource };
-        if place.is_null() || bytes.is_empty() {
-            return Err(CudaError::INVALID_VALUE);
-        }
-        unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        Ok(())
-    })
+unsafe fn describe(process: &mut Process, place: *mut u8, handle: u64, texture: bool) -> Result {
+    let (resource, sampler) = process.open()?.described(handle)?;
+    let bytes = if texture { sampler } else { resource };
+    if place.is_null() || bytes.is_empty() {
+        return Err(CudaError::INVALID_VALUE);
+    }
+    unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    Ok(())
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetTextureObjectResourceDesc(place: *mut u8, handle: u64) -> i32 {
-    unsafe { describe(place, handle, false) }
+    call(|process| unsafe { describe(process, place, handle, false) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetTextureObjectTextureDesc(place: *mut u8, handle: u64) -> i32 {
-    unsafe { describe(place, handle, true) }
+    call(|process| unsafe { describe(process, place, handle, true) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaGetSurfaceObjectResourceDesc(place: *mut u8, handle: u64) -> i32 {
-    unsafe { describe(place, handle, false) }
+    call(|process| unsafe { describe(process, place, handle, false) })
 }
 
 /// `textureReference`, as far as it is used. `normalized_read` is set when the program registers it.
@@ -529,21 +532,20 @@ unsafe fn bind(process: &mut Process, host: *const Reference, resource: &Resourc
 }
 
 unsafe fn bind_memory(
+    process: &mut Process,
     offset: *mut usize,
     host: *const Reference,
     memory: *const c_void,
     channels: *const ChannelDesc,
     (kind, sizes): (c_int, [usize; 3]),
-) -> i32 {
-    call(|process| {
-        let channels = *unsafe { channels.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
-        // Any address will do, so that no offset remains.
-        if let Some(offset) = unsafe { offset.as_mut() } {
-            *offset = 0;
-        }
-        let pointer = memory as u64;
-        unsafe { bind(process, host, &ResourceDesc::new(kind, pointer, channels, sizes)) }
-    })
+) -> Result {
+    let channels = *unsafe { channels.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
+    // Any address will do, so that no offset remains.
+    if let Some(offset) = unsafe { offset.as_mut() } {
+        *offset = 0;
+    }
+    let pointer = memory as u64;
+    unsafe { bind(process, host, &ResourceDesc::new(kind, pointer, channels, sizes)) }
 }
 
 #[unsafe(no_mangle)]
@@ -560,7 +562,8 @@ unsafe extern "C" fn cudaBindTexture(
         Some((start + bytes - memory as u64) as usize)
     };
     let bytes = if bytes < u32::MAX as usize { bytes } else { rest(&mut process()).unwrap_or(bytes) };
-    unsafe { bind_memory(offset, host.cast(), memory, channels, (LINEAR, [bytes, 0, 0])) }
+    let sizes = (LINEAR, [bytes, 0, 0]);
+    call(|process| unsafe { bind_memory(process, offset, host.cast(), memory, channels, sizes) })
 }
 
 #[unsafe(no_mangle)]
@@ -573,7 +576,8 @@ unsafe extern "C" fn cudaBindTexture2D(
     height: usize,
     pitch: usize,
 ) -> i32 {
-    unsafe { bind_memory(offset, host.cast(), memory, channels, (ROWS, [width, height, pitch])) }
+    let sizes = (ROWS, [width, height, pitch]);
+    call(|process| unsafe { bind_memory(process, offset, host.cast(), memory, channels, sizes) })
 }
 
 #[unsafe(no_mangle)]

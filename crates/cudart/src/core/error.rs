@@ -82,6 +82,7 @@ errors! {
     CAPTURE_ISOLATION = 905, "cudaErrorStreamCaptureIsolation",
         "dependency created on uncaptured work in another stream";
     GRAPH_UPDATE_FAILURE = 910, "cudaErrorGraphExecUpdateFailure", "the graph update was not performed";
+    INVALID_CLUSTER_SIZE = 912, "cudaErrorInvalidClusterSize", "cluster misconfiguration";
     - 4, "cudaErrorCudartUnloading", "driver shutting down";
     - 100, "cudaErrorNoDevice", "no CUDA-capable device is detected";
     - 704, "cudaErrorPeerAccessAlreadyEnabled", "peer access is already enabled";

@@ -320,8 +320,13 @@ impl Graphs {
     }
 
     pub(crate) fn kind(&self, node: u64) -> Result<i32> {
+        self.work(node).map(Work::kind)
+    }
+
+    /// What a node of a graph does.
+    pub(crate) fn work(&self, node: u64) -> Result<&Work> {
         let mut nodes = self.graphs.values().flat_map(|graph| &graph.nodes);
-        nodes.find(|other| other.handle == node).map(|node| node.work.kind()).ok_or(CudaError::INVALID_VALUE)
+        nodes.find(|other| other.handle == node).map(|node| &node.work).ok_or(CudaError::INVALID_VALUE)
     }
 
     /// Replaces what a node of a graph does by something of the same kind.

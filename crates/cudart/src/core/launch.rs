@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use warploom::isa::{Op, Special};
 use warploom::{Arg, Error, FaultKind, Kernel, Launch, Model, Report, SimModel};
 
 use crate::core::error::{CudaError, Result};
@@ -26,6 +27,9 @@ pub(crate) struct Request {
     /// CTAs of a cluster, if the launch says so.
     pub(crate) cluster: Option<[u32; 3]>,
 }
+
+/// CTAs of a cluster that all GPUs with clusters have.
+const PORTABLE_CLUSTER: u64 = 8;
 
 /// Threads of a warp, for the sizes of blocks that are tried.
 const WARP: i32 = 32;
@@ -124,8 +128,7 @@ impl Process {
             launched.finish(open, stream, report, result.as_ref().err());
         }
         let Err(error) = &result else { return Ok(()) };
-        let reason = if out_of_time { " (WARPLOOM_TIME_LIMIT)" } else { "" };
-        complain(format!("{plain}, launch {number}: {error}{reason}"));
+        complain(format!("{plain}, launch {number}: {}", told(error, limit.filter(|_| out_of_time))));
         let failure = failure.unwrap_or(CudaError::LAUNCH_FAILURE);
         if report.is_some() {
             self.sticky = Some(failure);
@@ -136,24 +139,44 @@ impl Process {
 
     /// Refuses what CUDA refuses before anything runs, with its error.
     fn check_request(&mut self, host: u64, kernel: &Kernel, request: &Request) -> Result {
-        let allowed = self.function(host)?.max_dynamic_shared;
+        let function = self.function(host)?;
+        let (allowed, any_cluster) = (function.max_dynamic_shared, function.any_cluster);
+        let cluster_ctas = request.cluster.map_or(1, volume);
+        if cluster_ctas > PORTABLE_CLUSTER && !any_cluster {
+            complain(format!(
+                "{}: a cluster of {cluster_ctas} CTAs; more than {PORTABLE_CLUSTER} must be allowed \
+                 (cudaFuncAttributeNonPortableClusterSizeAllowed)",
+                function.plain
+            ));
+            return Err(CudaError::INVALID_CLUSTER_SIZE);
+        }
         let fixed = u64::from(kernel.info().static_shared_bytes);
         let open = self.open_busy()?;
         open.streams.find(request.stream)?;
         let properties = &open.properties;
-        let threads = request.block.iter().map(|&extent| u64::from(extent)).product::<u64>();
-        let empty = request.grid.contains(&0) || request.block.contains(&0);
-        let exceeds = |extents: [u32; 3], first: i32| {
-            let limit = |at: usize| properties.attribute(first + at as i32).unwrap_or(i32::MAX) as u32;
-            (0..3).any(|at| extents[at] > limit(at))
+        let threads = volume(request.block);
+        let most_threads = properties.max_threads_per_cta;
+        // Its extents have attributes of the device from this number on.
+        let too_large = |what: &str, extents: [u32; 3], first: i32| {
+            let limit = |at: usize| properties.attribute(first + at as i32).unwrap_or(i32::MAX);
+            let at = (0..3).find(|&at| i64::from(extents[at]) > i64::from(limit(at)))?;
+            Some(format!("{what} has at most {} in {}", limit(at), ["x", "y", "z"][at]))
         };
-        let too_large = exceeds(request.block, 2) || exceeds(request.grid, 5);
-        if empty || too_large || threads > properties.max_threads_per_cta as u64 {
+        let empty = request.grid.contains(&0) || request.block.contains(&0);
+        let reason = if empty {
+            Some("no extent may be 0".to_string())
+        } else if threads > most_threads as u64 {
+            Some(format!("a block has at most {most_threads} threads, not {threads}"))
+        } else {
+            too_large("a block", request.block, 2).or_else(|| too_large("a grid", request.grid, 5))
+        };
+        if let Some(reason) = reason {
+            let shown = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
             complain(format!(
-                "{}: a grid of {:?} and a block of {:?} are not possible on {}",
+                "{}: a grid of {} and a block of {} are not possible on {}: {reason}",
                 kernel.name(),
-                request.grid,
-                request.block,
+                shown(request.grid),
+                shown(request.block),
                 properties.name
             ));
             return Err(CudaError::INVALID_CONFIGURATION);
@@ -172,12 +195,44 @@ impl Process {
         if request.cooperative {
             let launch = shape(request);
             let occupancy = open.gpu.occupancy(kernel, &launch).map_err(|error| failure(&error))?;
-            let ctas = request.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
-            if ctas > u64::from(occupancy.ctas_per_sm) * u64::from(open.gpu.sms()) {
+            if volume(request.grid) > u64::from(occupancy.ctas_per_sm) * u64::from(open.gpu.sms()) {
                 return Err(CudaError::COOPERATIVE_TOO_LARGE);
             }
         }
         Ok(())
+    }
+
+    /// How many clusters of a launch fit on the chip at once; 0 if it cannot run so. Without a size, clusters are those
+    /// of the kernel, or single CTAs.
+    pub(crate) fn clusters(&mut self, host: u64, request: &Request) -> Result<i32> {
+        let kernel = self.kernel(host)?;
+        let open = self.open_busy()?;
+        let cluster = request.cluster.or(kernel.info().bounds.required_cluster).unwrap_or([1; 3]);
+        let fits = open.gpu.occupancy(&kernel, &shape(&Request { cluster: Some(cluster), ..*request }));
+        let (Ok(fits), Some(chip)) = (fits, open.gpu.chip()) else { return Ok(0) };
+        let spec = chip.cluster.as_ref().ok_or(CudaError::NOT_SUPPORTED)?;
+        // CTAs of a cluster run on the SMs of one GPC; the last may have fewer.
+        let (all, gpc) = (chip.sm.count, if spec.gpc_sms == 0 { chip.sm.count } else { spec.gpc_sms });
+        let on = |sms: u32| u64::from(fits.ctas_per_sm) * u64::from(sms) / volume(cluster).max(1);
+        Ok((u64::from(all / gpc) * on(gpc) + on(all % gpc)) as i32)
+    }
+
+    /// The most CTAs that a cluster of a launch can have: a power of two.
+    pub(crate) fn largest_cluster(&mut self, host: u64, request: &Request) -> Result<i32> {
+        let any = self.function(host)?.any_cluster;
+        let most = self.open_busy()?.gpu.chip().and_then(|chip| chip.cluster.as_ref()).map(|c| c.max_ctas);
+        let most = most.ok_or(CudaError::NOT_SUPPORTED)?;
+        let mut ctas = if any { most } else { most.min(PORTABLE_CLUSTER as u32) };
+        while ctas > 1 {
+            // The grid that is asked about need not be one of such clusters.
+            let grid = [request.grid[0].next_multiple_of(ctas), request.grid[1], request.grid[2]];
+            let request = Request { cluster: Some([ctas, 1, 1]), grid, ..*request };
+            if self.clusters(host, &request)? > 0 {
+                break;
+            }
+            ctas /= 2;
+        }
+        Ok(ctas as i32)
     }
 
     /// How many CTAs of a kernel fit on an SM; 0 if it cannot run so.
@@ -232,6 +287,7 @@ impl Process {
 
 /// A launch that has run, to its end or not.
 pub(super) struct Ran<'a> {
+    pub(super) kernel: &'a Kernel,
     pub(super) plain: &'a str,
     /// Its number in the program.
     pub(super) number: u64,
@@ -258,6 +314,8 @@ impl Open {
         let mhz = self.gpu.chip().map_or(1000.0, |chip| f64::from(chip.clock.core_mhz));
         let cycles = match ran.report.model {
             Model::Timing => ran.report.cycles as f64,
+            // What its threads have seen of the time is true, however long another launch took.
+            _ if reads_clock(ran.kernel) => ran.report.cycles as f64,
             _ => self.record.estimate_cycles(ran.plain, ran.report.warp_insts).unwrap_or(0.0),
         };
         let seconds = cycles / (mhz * 1e6);
@@ -289,7 +347,7 @@ impl Open {
             error: error.as_deref(),
         });
         if let Err(error) = recorded {
-            complain(format!("the JSON file cannot be written: {error}"));
+            complain_once(format!("the JSON file or the profile cannot be written: {error}"));
         }
     }
 
@@ -332,9 +390,9 @@ impl Open {
         std::mem::take(&mut self.printed)
     }
 
-    /// Where the time went, for `warploom exec --profile`.
-    pub(crate) fn profiles(&self) -> serde_json::Value {
-        self.record.profiles(self.gpu.name())
+    /// Writes where the time went, for `warploom exec --profile`.
+    pub(crate) fn write_profiles(&self) -> std::io::Result<()> {
+        self.record.write_profiles(self.gpu.name())
     }
 
     /// The table of kernels.
@@ -343,6 +401,18 @@ impl Open {
         let seconds = self.streams.now_s();
         self.record.table(self.gpu.name(), seconds)
     }
+}
+
+/// Whether a kernel can see how long it takes.
+fn reads_clock(kernel: &Kernel) -> bool {
+    use Special::{Clock, Clock64, ClockHi, GlobalTimer, GlobalTimerHi, GlobalTimerLo};
+    let clocks = [Clock, ClockHi, Clock64, GlobalTimer, GlobalTimerLo, GlobalTimerHi];
+    let reads = |op: &Op| matches!(op, Op::Special(special) if clocks.contains(special));
+    kernel.program().is_some_and(|program| program.code.iter().any(|inst| reads(&inst.op)))
+}
+
+fn volume(extents: [u32; 3]) -> u64 {
+    extents.iter().map(|&extent| u64::from(extent)).product()
 }
 
 fn shape(request: &Request) -> Launch {
@@ -355,6 +425,18 @@ fn shape(request: &Request) -> Launch {
 fn print_findings(plain: &str, report: &Report) {
     for warning in &report.lock_warnings {
         complain(format!("{plain}: {} ({} times)", warning.message, warning.count));
+    }
+}
+
+/// An error in words, and what the threads of a launch did that was ended by its limit of time.
+pub(super) fn told(error: &Error, limit: Option<Duration>) -> String {
+    match (error, limit) {
+        (Error::Interrupted { state: Some(state), .. }, Some(limit)) => {
+            // The state is told as one that the user has asked for at some moment.
+            let state = state.to_string().replace("by the user; ", "");
+            format!("no end within {} s (--time-limit, WARPLOOM_TIME_LIMIT): {state}", limit.as_secs())
+        }
+        _ => error.to_string(),
     }
 }
 

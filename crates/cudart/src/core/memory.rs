@@ -4,7 +4,7 @@
 //! bytes of its own: what the host has changed is copied to the device before each launch, and what the device has
 //! changed is copied back after it. Between launches the host's bytes are the true ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use warploom::Device;
 
@@ -15,6 +15,9 @@ use crate::core::process::{CONSTANTS, Open, Process, complain};
 use crate::core::properties::PITCH_BYTES;
 use crate::core::timeline::Picoseconds;
 
+/// Freed allocations that are remembered, for messages.
+const REMEMBERED: usize = 64;
+
 /// Shared memory is compared and copied in pieces of this size.
 const PAGE: usize = 4096;
 
@@ -22,6 +25,8 @@ const PAGE: usize = 4096;
 pub(crate) struct Memory {
     /// Of `cudaMalloc` and its kin: address and bytes.
     allocations: BTreeMap<u64, u64>,
+    /// Those that were freed last: address and bytes.
+    freed: VecDeque<(u64, u64)>,
     /// Of these, memory of graphs' nodes, and whether the program has it now. It keeps its place for the next launch.
     of_graphs: BTreeMap<u64, bool>,
     /// The most bytes of graphs that the program has had at a time.
@@ -88,6 +93,7 @@ impl Memory {
     pub(super) fn new(granule: u64) -> Memory {
         Memory {
             allocations: BTreeMap::new(),
+            freed: VecDeque::new(),
             of_graphs: BTreeMap::new(),
             most_of_graphs: 0,
             shared: Vec::new(),
@@ -103,6 +109,27 @@ impl Memory {
         range.write(0, &first);
         self.shared.push(range);
         Ok(())
+    }
+
+    /// An allocation is no more.
+    fn forget(&mut self, address: u64, bytes: u64) {
+        if self.freed.len() == REMEMBERED {
+            self.freed.pop_front();
+        }
+        self.freed.push_back((address, bytes));
+    }
+
+    /// What is known of an address that is in no allocation.
+    pub(crate) fn place_of_lost(&self, address: u64) -> String {
+        match self.freed.iter().rev().find(|(start, bytes)| address.wrapping_sub(*start) < (*bytes).max(1)) {
+            Some((start, bytes)) if *start == address => {
+                format!("an allocation of {bytes} bytes, which was freed")
+            }
+            Some((start, bytes)) => {
+                format!("byte {} of an allocation of {bytes} bytes, which was freed", address - start)
+            }
+            None => "in no memory of the device".to_string(),
+        }
     }
 
     fn shared(&self, address: u64) -> Option<&SharedRange> {
@@ -153,6 +180,16 @@ fn is_mapped(address: u64) -> bool {
         Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
     };
     maps.lines().filter_map(range).any(|range| range.contains(&address))
+}
+
+/// The memory of this computer, with what it swaps to. Linux refuses larger allocations.
+fn host_bytes() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = |name: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    };
+    Some((kib("MemTotal")? + kib("SwapTotal").unwrap_or(0)) * 1024)
 }
 
 /// Address and bytes of a range on the device, in whole lines: the host's own memory begins anywhere.
@@ -225,7 +262,8 @@ impl Open {
                 CudaError::INVALID_VALUE
             });
         }
-        if self.memory.allocations.remove(&address).is_some() {
+        if let Some(bytes) = self.memory.allocations.remove(&address) {
+            self.memory.forget(address, bytes);
             return self.gpu.free(address).map_err(|error| {
                 complain(error);
                 CudaError::INVALID_VALUE
@@ -235,7 +273,13 @@ impl Open {
         if self.take_shared(managed) {
             return Ok(());
         }
-        complain(format!("a free of {address:#x}, which is not the start of an allocation"));
+        match self.allocation(address) {
+            Some((start, _)) => complain(format!(
+                "a free of {address:#x}, which is not the start of an allocation: it is {} bytes behind one",
+                address - start
+            )),
+            None => complain(format!("a free of {address:#x}: {}", self.memory.place_of_lost(address))),
+        }
         Err(CudaError::INVALID_VALUE)
     }
 
@@ -283,6 +327,7 @@ impl Open {
     fn take_shared(&mut self, is_it: impl Fn(&SharedRange) -> bool) -> bool {
         let Some(at) = self.memory.shared.iter().position(is_it) else { return false };
         let range = self.memory.shared.remove(at);
+        self.memory.forget(range.address(), range.len() as u64);
         let freed = self.gpu.free(on_device(&range).0);
         debug_assert!(freed.is_ok(), "a shared range has an allocation");
         true
@@ -304,6 +349,14 @@ impl Open {
         }
         let (&start, &bytes) = self.memory.allocations.range(..=address).next_back()?;
         (address - start < bytes.max(1)).then_some((start, bytes))
+    }
+
+    /// Bytes that can be allocated: what the device has left, but no more than this computer's memory, which holds it.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        // Allocations have a little beside their bytes.
+        let host = host_bytes().map_or(u64::MAX, |bytes| bytes.saturating_sub(1 << 20));
+        let most = self.properties.global_bytes().min(host);
+        most.saturating_sub(self.used_bytes())
     }
 
     /// Bytes that are allocated.
@@ -420,9 +473,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn freed_memory_is_known() {
+        let mut memory = Memory::new(1);
+        memory.forget(4096, 100);
+        assert_eq!(memory.place_of_lost(4096), "an allocation of 100 bytes, which was freed");
+        assert_eq!(memory.place_of_lost(4195), "byte 99 of an allocation of 100 bytes, which was freed");
+        assert_eq!(memory.place_of_lost(4196), "in no memory of the device");
+    }
+
+    #[test]
     fn memory_of_the_host() {
         let held = 7u64;
         assert!(is_mapped(&raw const held as u64));
         assert!(!is_mapped(16) && !is_mapped(u64::MAX));
+        assert!(host_bytes().is_some_and(|bytes| bytes > 64 << 20));
     }
 }

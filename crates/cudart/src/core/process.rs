@@ -77,6 +77,8 @@ pub(crate) struct Function {
     kernel: Option<Result<Kernel>>,
     /// Dynamic shared memory that the program has allowed it.
     pub(crate) max_dynamic_shared: Option<u32>,
+    /// Whether the program has allowed it clusters that not every GPU has.
+    pub(crate) any_cluster: bool,
 }
 
 /// A device variable, by the address of its shadow in the host's program.
@@ -156,7 +158,8 @@ impl Process {
 
     pub(crate) fn add_function(&mut self, image: usize, host: u64, name: String) {
         let plain = plain_name(&name);
-        let function = Function { image, name, plain, kernel: None, max_dynamic_shared: None };
+        let function =
+            Function { image, name, plain, kernel: None, max_dynamic_shared: None, any_cluster: false };
         self.functions.insert(host, function);
     }
 
@@ -239,7 +242,7 @@ impl Process {
                 let streams = Streams::default();
                 let memory = Memory::new(self.settings.allocation_granule());
                 let printed = String::new();
-                let (arrays, record) = (Arrays::default(), Record::new(json));
+                let (arrays, record) = (Arrays::default(), Record::new(json, self.settings.profile.clone()));
                 Ok(Open {
                     gpu,
                     properties,
@@ -281,6 +284,24 @@ impl Process {
             self.open()?.record = record;
         }
         Ok(())
+    }
+
+    /// Says that no launch was one of those to be timed, if that is so.
+    pub(crate) fn missed_timing(&mut self) -> Option<String> {
+        const MOST_NAMES: usize = 8;
+        let (is_timed, timed) = (self.settings.is_timed(), self.settings.timed.clone());
+        let (launches, mut names) = self.opened().filter(|_| is_timed)?.record.untimed()?;
+        let more = if names.len() > MOST_NAMES { ", …" } else { "" };
+        names.truncate(MOST_NAMES);
+        let none = if launches == 1 {
+            "the one launch was not".to_string()
+        } else {
+            format!("none of {launches} launches was")
+        };
+        Some(format!(
+            "{none} timed: --timed {timed} (WARPLOOM_TIMED) chooses none of them; kernels: {}{more}",
+            names.join(", ")
+        ))
     }
 
     /// The module of an image, loaded if it was not.

@@ -1,8 +1,10 @@
-//! What the program's launches did: a line of JSON for each as it ends, and one table of kernels at the end.
+//! What the program's launches did: a line of JSON for each as it ends, a file with the profile of each kernel, and one
+//! table of kernels at the end.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Write;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use warploom::profile::Profile;
@@ -52,6 +54,8 @@ pub(crate) struct Record {
     kernels: Vec<(String, Totals)>,
     launches: u64,
     json: Option<File>,
+    /// The folder of profiles.
+    profiles: Option<PathBuf>,
     /// Kernels and lines whose loads outside of allocations were told.
     told: HashSet<(String, String)>,
 }
@@ -72,8 +76,9 @@ pub(crate) struct Launched<'a> {
 }
 
 impl Record {
-    pub(crate) fn new(json: Option<File>) -> Record {
-        Record { json, ..Record::default() }
+    /// Profiles go into a folder, which is made if there is none.
+    pub(crate) fn new(json: Option<File>, profiles: Option<PathBuf>) -> Record {
+        Record { json, profiles, ..Record::default() }
     }
 
     /// Whether loads outside of allocations by this line of a kernel are to be told: once in a program. Also whether
@@ -101,7 +106,8 @@ impl Record {
         (insts > 0).then(|| warp_insts as f64 * cycles as f64 / insts as f64)
     }
 
-    /// Adds a launch, and writes its line. An error is that of the JSON file.
+    /// Adds a launch, and writes its line and its kernel's profile: the program may be killed. An error is that of a
+    /// file.
     pub(crate) fn add(&mut self, launched: &Launched<'_>) -> std::io::Result<()> {
         self.launches += 1;
         let at = self.kernels.iter().position(|(known, _)| known == launched.name).unwrap_or_else(|| {
@@ -125,6 +131,7 @@ impl Record {
             totals.warp_cycles += report.warp_cycles.unwrap_or(0);
             totals.add_locks(report);
             totals.add_profile(report);
+            self.write_profile(at, &report.chip)?;
         }
         let Some(file) = &mut self.json else { return Ok(()) };
         let mut line = serde_json::to_value(report).map_err(std::io::Error::from)?;
@@ -150,27 +157,43 @@ impl Record {
         kernels
     }
 
-    /// The timed kernels with their profiles, as `warploom exec --profile` reads them.
-    pub(crate) fn profiles(&self, chip: &str) -> Value {
-        let timed = self.sorted().into_iter().filter(|(_, totals)| totals.timed > 0);
-        let kernels = timed.map(|(name, totals)| {
-            json!({
-                "name": shorten(name),
-                "launches": totals.launches,
-                "timed": totals.timed,
-                "failed": totals.failed,
-                "cycles": totals.cycles,
-                "seconds": totals.seconds,
-                "warp_cycles": totals.warp_cycles,
-                "warp_insts": totals.timed_insts,
-                "simd_efficiency": totals.efficient_insts / totals.timed_insts.max(1) as f64,
-                "stalls": totals.stalls,
-                "locks": totals.locks,
-                "profile": totals.profile,
-                "over_time": totals.profile.as_ref().map(|profile| &profile.over_time),
-            })
+    /// Writes a kernel's file of profiles, as `warploom exec --profile` reads it, if they are asked for.
+    fn write_profile(&self, kernel: usize, chip: &str) -> std::io::Result<()> {
+        let Some(folder) = &self.profiles else { return Ok(()) };
+        let (name, totals) = &self.kernels[kernel];
+        let object = json!({
+            "chip": chip,
+            "name": shorten(name),
+            "launches": totals.launches,
+            "timed": totals.timed,
+            "failed": totals.failed,
+            "cycles": totals.cycles,
+            "seconds": totals.seconds,
+            "warp_cycles": totals.warp_cycles,
+            "warp_insts": totals.timed_insts,
+            "simd_efficiency": totals.efficient_insts / totals.timed_insts.max(1) as f64,
+            "stalls": totals.stalls,
+            "locks": totals.locks,
+            "profile": totals.profile,
+            "over_time": totals.profile.as_ref().map(|profile| &profile.over_time),
         });
-        json!({ "chip": chip, "launches": self.launches, "kernels": kernels.collect::<Vec<_>>() })
+        std::fs::create_dir_all(folder)?;
+        // It appears at once, so that a program that is killed leaves whole files. Each process has its own.
+        let file = folder.join(format!("{}-{kernel}.json", std::process::id()));
+        let new = file.with_extension("new");
+        std::fs::write(&new, object.to_string())?;
+        std::fs::rename(&new, &file)
+    }
+
+    /// Writes all profiles once more, with the launches that were not timed.
+    pub(crate) fn write_profiles(&self, chip: &str) -> std::io::Result<()> {
+        (0..self.kernels.len()).try_for_each(|kernel| self.write_profile(kernel, chip))
+    }
+
+    /// The number of launches and the names of their kernels, if there were some and none was timed.
+    pub(crate) fn untimed(&self) -> Option<(u64, Vec<&str>)> {
+        let none = self.launches > 0 && self.kernels.iter().all(|(_, totals)| totals.timed == 0);
+        none.then(|| (self.launches, self.kernels.iter().map(|(name, _)| name.as_str()).collect()))
     }
 
     /// The table of kernels, those that take longest first; empty without launches.
@@ -300,6 +323,17 @@ mod tests {
         let launched =
             Launched { name, number: 0, report, start_s: 0.0, seconds: 0.0, stream: 0, error: None };
         record.add(&launched).unwrap();
+    }
+
+    #[test]
+    fn launches_that_were_not_timed() {
+        let mut record = Record::default();
+        assert_eq!(record.untimed(), None);
+        add(&mut record, "a", &report(Model::Functional, 2000));
+        add(&mut record, "b", &report(Model::Functional, 2000));
+        assert_eq!(record.untimed(), Some((2, vec!["a", "b"])));
+        add(&mut record, "a", &report(Model::Timing, 1000));
+        assert_eq!(record.untimed(), None);
     }
 
     #[test]

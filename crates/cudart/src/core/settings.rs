@@ -39,7 +39,7 @@ pub(crate) struct Settings {
     pub(crate) timed: Timed,
     /// A line of JSON for each launch is appended here.
     pub(crate) json: Option<PathBuf>,
-    /// Where the time went, by kernel, is written here when the program ends.
+    /// Where the time went is written into this folder, a file for each kernel.
     pub(crate) profile: Option<PathBuf>,
     /// The timeline of the last timed launch, for Perfetto.
     pub(crate) trace: Option<PathBuf>,
@@ -134,7 +134,16 @@ impl Settings {
             Some(_) => "gtx480",
         };
         let name = self.chip.as_deref().unwrap_or(by_arch);
-        Chip::load(name, &self.set).map_err(|error| error.to_string())
+        let chip = Chip::load(name, &self.set).map_err(|error| error.to_string())?;
+        if let Some(TraceOptions { sms: Sms::Only(sms), .. }) = &self.timing.trace
+            && let Some(sm) = sms.iter().find(|&&sm| sm >= chip.sm.count)
+        {
+            return Err(format!(
+                "there is no SM {sm} to be traced (--trace-sm, WARPLOOM_TRACE_SM): {} has {}, from 0",
+                chip.name, chip.sm.count
+            ));
+        }
+        Ok(chip)
     }
 
     pub(crate) fn sim_options(&self) -> SimOptions {
@@ -200,6 +209,17 @@ mod tests {
         assert_eq!(settings.timing.bows.enabled, Some(true));
         assert!(!settings.is_timed());
         assert_eq!(settings.timed, Timed::First(1));
+    }
+
+    #[test]
+    fn only_sms_that_are_there_are_traced() {
+        let chip = |sm| {
+            let variables = [("WARPLOOM_CHIP", "gtx480"), ("WARPLOOM_TRACE", "x"), ("WARPLOOM_TRACE_SM", sm)];
+            read(&variables).unwrap().chip(None)
+        };
+        assert!(chip("14").is_ok() && chip("all").is_ok());
+        let error = chip("15").unwrap_err();
+        assert!(error.contains("--trace-sm") && error.contains("gtx480 has 15"), "{error}");
     }
 
     #[test]

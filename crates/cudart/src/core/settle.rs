@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use warploom::{Arg, Error, Move, MoveFrom, Plan, PlanRun, Report};
 
 use crate::core::error::{CudaError, Result};
-use crate::core::launch::{Ran, failure, within};
+use crate::core::launch::{Ran, failure, told, within};
 use crate::core::pending::{Awaited, Outstanding, Pending, PendingLaunch};
 use crate::core::process::{Open, Process, complain};
 use crate::core::timeline::{Picoseconds, StreamId};
@@ -152,8 +152,8 @@ impl Process {
             match result {
                 Ok(_) | Err(Error::Beside { .. }) => {}
                 Err(error) => {
-                    let reason = if out_of_time { " (WARPLOOM_TIME_LIMIT)" } else { "" };
-                    complain(format!("{}, launch {}: {error}{reason}", launch.plain, launch.number));
+                    let error_text = told(error, limit.filter(|_| out_of_time));
+                    complain(format!("{}, launch {}: {error_text}", launch.plain, launch.number));
                     failed = Some(failure(error));
                 }
             }
@@ -169,7 +169,7 @@ impl Process {
 
 impl PendingLaunch {
     fn ran<'a>(&'a self, stream: StreamId, report: &'a Report, error: Option<&'a Error>) -> Ran<'a> {
-        Ran { plain: &self.plain, number: self.number, stream, report, error }
+        Ran { kernel: &self.kernel, plain: &self.plain, number: self.number, stream, report, error }
     }
 
     /// The same for the launch that has run alone.

@@ -1,5 +1,6 @@
 //! Which launches are timed; the others are executed functionally.
 
+use std::fmt;
 use std::ops::Range;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,21 +23,28 @@ impl Timed {
         let number = |text: &str| {
             text.replace('_', "").parse::<u64>().map_err(|_| format!("`{text}` is no number of launches"))
         };
+        let count = |text: &str| match number(text)? {
+            0 => Err(format!("`{text}` launches are none")),
+            count => Ok(count),
+        };
         if text == "all" {
             return Ok(Timed::All);
         }
-        if let Some(count) = text.strip_prefix("first:") {
-            return Ok(Timed::First(number(count)?));
+        if let Some(launches) = text.strip_prefix("first:") {
+            return Ok(Timed::First(count(launches)?));
         }
-        if let Some(count) = text.strip_prefix("every:") {
-            return Ok(Timed::Every(number(count)?.max(1)));
+        if let Some(launches) = text.strip_prefix("every:") {
+            return Ok(Timed::Every(count(launches)?));
         }
         if let Some(name) = text.strip_prefix("kernel=").filter(|name| !name.is_empty()) {
             return Ok(Timed::Kernel(name.to_string()));
         }
         if let Some((first, end)) = text.strip_prefix("range:").and_then(|range| range.split_once("..")) {
-            let end = if end.is_empty() { u64::MAX } else { number(end)? };
-            return Ok(Timed::Range(number(first)?..end));
+            let range = number(first)?..if end.is_empty() { u64::MAX } else { number(end)? };
+            if range.is_empty() {
+                return Err(format!("`{text}` has no launch in it"));
+            }
+            return Ok(Timed::Range(range));
         }
         Err(format!("`{text}`: it is all, first:N, every:N, kernel=NAME or range:A..B"))
     }
@@ -50,6 +58,19 @@ impl Timed {
             Timed::Every(count) => of_kernel.is_multiple_of(*count),
             Timed::Kernel(name) => name == mangled || is_named(plain, name),
             Timed::Range(range) => range.contains(&launch),
+        }
+    }
+}
+
+impl fmt::Display for Timed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Timed::All => f.write_str("all"),
+            Timed::First(count) => write!(f, "first:{count}"),
+            Timed::Every(count) => write!(f, "every:{count}"),
+            Timed::Kernel(name) => write!(f, "kernel={name}"),
+            Timed::Range(Range { start, end: u64::MAX }) => write!(f, "range:{start}.."),
+            Timed::Range(Range { start, end }) => write!(f, "range:{start}..{end}"),
         }
     }
 }
@@ -81,8 +102,17 @@ mod tests {
     }
 
     #[test]
+    fn they_are_written_as_they_are_read() {
+        for text in ["all", "first:2", "every:3", "kernel=add", "range:2..4", "range:2.."] {
+            assert_eq!(Timed::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
     fn mistakes() {
-        for wrong in ["", "some", "first:x", "kernel=", "range:3"] {
+        for wrong in
+            ["", "some", "first:x", "first:0", "every:0", "kernel=", "range:3", "range:2..1", "range:2..2"]
+        {
             assert!(Timed::parse(wrong).is_err(), "{wrong}");
         }
     }

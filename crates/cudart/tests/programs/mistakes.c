@@ -8,6 +8,9 @@
 #undef main
 
 int cudaStreamCreate(void **stream);
+int cudaMemset(void *to, int value, size_t bytes);
+int cudaMemGetInfo(size_t *free, size_t *total);
+int cudaGetDeviceProperties(void *place, int device);
 int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream);
 
 enum { N = 100 };
@@ -67,9 +70,20 @@ int main(int count, char **words) {
     if (cudaMalloc((void **)&a, sizeof host) || cudaMemcpy(a, host, sizeof host, 1)) return 3;
     if (cudaMalloc((void **)&c, sizeof host + 4)) return 3;
     void *arguments[] = {&a, &a, &c, &n};
+    if (!strcmp(mode, "_exit") || !strcmp(mode, "abort")) {
+        twice();
+        if (!strcmp(mode, "abort")) abort();
+        _exit(5);
+    }
     if (!strcmp(mode, "arguments")) {
         void *one_null[] = {&a, NULL, &c, &n}, *own = host, *of_host[] = {&own, &own, &c, &n};
         say("no arguments", cudaLaunchKernel((void *)vecadd, grid, block, NULL, 0, 0));
+        Dim3 large = {2048, 1, 1}, deep = {1, 1, 65}, tall = {1, 70000, 1}, none = {1, 0, 1};
+        say("2048 threads", cudaLaunchKernel((void *)vecadd, grid, large, arguments, 0, 0));
+        say("65 in z", cudaLaunchKernel((void *)vecadd, grid, deep, arguments, 0, 0));
+        say("70000 CTAs in y", cudaLaunchKernel((void *)vecadd, tall, block, arguments, 0, 0));
+        say("an empty grid", cudaLaunchKernel((void *)vecadd, none, block, arguments, 0, 0));
+        say("no device", cudaGetDeviceProperties(host, 3));
         say("a null argument", cudaLaunchKernel((void *)vecadd, grid, block, one_null, 0, 0));
         say("no kernel", cudaLaunchKernel((void *)main, grid, block, arguments, 0, 0));
         say("no stream", cudaLaunchKernel((void *)vecadd, grid, block, arguments, 0, (void *)0x1234567));
@@ -78,10 +92,18 @@ int main(int count, char **words) {
     } else if (!strcmp(mode, "freed")) {
         cudaFree(a);
         say("free", cudaFree(a));
+        say("fill", cudaMemset(a + 1, 0, 16));
         say("copy to", cudaMemcpy(a, host, 16, 1));
         say("copy from", cudaMemcpy(host, a, 16, 2));
         cudaLaunchKernel((void *)vecadd, grid, block, arguments, 0, 0);
         say("kernel", cudaDeviceSynchronize());
+    } else if (!strcmp(mode, "all_memory")) {
+        size_t left, all;
+        void *memory;
+        say("info", cudaMemGetInfo(&left, &all));
+        say("all", cudaMalloc(&memory, left));
+        say("info", cudaMemGetInfo(&left, &all));
+        printf("%zu left\n", left);
     } else if (!strcmp(mode, "copies")) {
         say("past the end", cudaMemcpy(a, host, sizeof host + 1, 1));
         say("from past the end", cudaMemcpy(host, a + N - 1, 8, 2));

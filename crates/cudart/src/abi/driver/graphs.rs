@@ -50,9 +50,9 @@ forward! {
 
 nodes! {
     cuGraphAddKernelNode_v2(parameters: *const KernelParams) process => kernel_work(process, parameters);
-    cuGraphAddMemcpyNode(parameters: *const Copy3D, _context: Handle) _process => copy_work(parameters);
-    cuGraphAddMemsetNode(parameters: *const FillParams, _context: Handle) _process => fill_work(parameters);
-    cuGraphAddHostNode(parameters: *const HostParams) _process => host_work(parameters);
+    cuGraphAddMemcpyNode(parameters: *const Copy3D, _context: Handle) process => copy_work(parameters);
+    cuGraphAddMemsetNode(parameters: *const FillParams, _context: Handle) process => fill_work(parameters);
+    cuGraphAddHostNode(parameters: *const HostParams) process => host_work(parameters);
 }
 
 /// The graph's last nodes can be asked for, too; they are not told.
