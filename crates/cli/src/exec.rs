@@ -61,10 +61,19 @@ pub(crate) fn exec(options: &ExecOptions) -> Result<Exit, Failure> {
     if measures && options.sim.model == ModelName::Functional {
         return Err(Failure::input("--profile, --report and --compare need the timed model"));
     }
-    if options.chip.chip.is_some() || !options.chip.set.is_empty() {
-        // Its mistakes are told here and not by the program. Which chip the program gets is known only later.
-        let name = options.chip.chip.as_deref().unwrap_or("h200");
-        Chip::load(name, &options.chip.set).map_err(Error::from)?;
+    check_timed(&options.timed)?;
+    // Its mistakes are told here and not by the program. Which chip the program gets is known only later: without a
+    // name, one of at most as many SMs.
+    let name = options.chip.chip.as_deref().unwrap_or("h200");
+    let chip = Chip::load(name, &options.chip.set).map_err(Error::from)?;
+    if let Some(sm) = options.trace_sm.as_deref().and_then(|sm| sm.parse::<u32>().ok())
+        && sm >= chip.sm.count
+    {
+        let count = chip.sm.count;
+        return Err(Failure::input(format!(
+            "--trace-sm {sm}: {name} has {count} SMs, from 0 to {}",
+            count - 1
+        )));
     }
     let program = find_program(&options.program[0])?;
     check_program(&program)?;
@@ -124,6 +133,28 @@ fn with_link(mut options: ExecOptions) -> Result<ExecOptions, Failure> {
         }
     }
     Ok(options)
+}
+
+/// Refuses a choice of launches that chooses none or cannot be read. The runtime reads it
+/// (`crates/cudart/src/core/timed.rs`).
+fn check_timed(timed: &str) -> Result<(), Failure> {
+    let number = |text: &str| text.replace('_', "").parse::<u64>().ok();
+    let is_range = |first: &str, end: &str| match (number(first), number(end)) {
+        (Some(first), Some(end)) => first < end,
+        (first, None) => first.is_some() && end.is_empty(),
+        _ => false,
+    };
+    let is_good = if let Some(count) = timed.strip_prefix("first:").or(timed.strip_prefix("every:")) {
+        number(count).is_some_and(|count| count > 0)
+    } else if let Some(range) = timed.strip_prefix("range:") {
+        range.split_once("..").is_some_and(|(first, end)| is_range(first, end))
+    } else {
+        timed == "all" || timed.strip_prefix("kernel=").is_some_and(|name| !name.is_empty())
+    };
+    is_good.then_some(()).ok_or_else(|| {
+        Failure::input(format!("--timed {timed}: it chooses no launch"))
+            .help("it is all, first:N, every:N, kernel=NAME or range:A..B, with N from 1 and A below B")
+    })
 }
 
 /// The options as the runtime reads them (`crates/cudart/src/core/settings.rs`).

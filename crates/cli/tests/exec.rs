@@ -72,6 +72,16 @@ fn options_that_make_no_sense() {
     assert!(err.contains("warn, fault, rounded"), "{err}");
     let err = refused(&dir, &["--sched", "best", "--", "/bin/sh"]);
     assert!(err.contains("lrr, gto, cawa"), "{err}");
+    for timed in
+        ["", "some", "first:0", "every:0", "every:x", "kernel=", "range:2..1", "range:2..2", "range:3"]
+    {
+        let err = refused(&dir, &["--timed", timed, "--", "/bin/sh"]);
+        assert!(err.contains(&format!("--timed {timed}: it chooses no launch")), "{err}");
+    }
+    let err = refused(&dir, &["--trace", "t", "--trace-sm", "5000", "--", "/bin/sh"]);
+    assert!(err.contains("--trace-sm 5000: h200 has 132 SMs"), "{err}");
+    let err = refused(&dir, &["--chip", "gtx480", "--trace", "t", "--trace-sm", "15", "--", "/bin/sh"]);
+    assert!(err.contains("--trace-sm 15: gtx480 has 15 SMs"), "{err}");
     let err = refused(&dir, &[]);
     assert!(err.contains("PROGRAM"), "{err}");
 }

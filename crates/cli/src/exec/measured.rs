@@ -23,17 +23,10 @@ use crate::report::{self, Page, ReportedRun};
 use crate::run::timing_lines;
 use crate::term::{self, counted, grouped};
 
-/// What the runtime writes when the program ends.
-#[derive(Deserialize)]
-struct Profiled {
-    chip: String,
-    launches: u64,
-    kernels: Vec<ProfiledKernel>,
-}
-
-/// The timed launches of a kernel.
+/// The launches of a kernel, as the runtime writes them when one has ended. All but their number is of timed ones.
 #[derive(Deserialize)]
 struct ProfiledKernel {
+    chip: String,
     name: String,
     launches: u64,
     timed: u64,
@@ -66,7 +59,7 @@ impl From<Counted> for Locks {
 }
 
 impl ProfiledKernel {
-    fn report(&self, chip: &str) -> Report {
+    fn report(&self) -> Report {
         let mut profile = self.profile.clone();
         if let Some(profile) = &mut profile {
             profile.over_time.clone_from(&self.over_time);
@@ -74,7 +67,7 @@ impl ProfiledKernel {
         let stalls = profile.as_ref().map(|profile| profile.time.iter().collect());
         Report {
             kernel: self.name.clone(),
-            chip: chip.to_string(),
+            chip: self.chip.clone(),
             cycles: self.cycles,
             warp_cycles: Some(self.warp_cycles),
             warp_insts: self.warp_insts,
@@ -115,7 +108,7 @@ const LEGEND: [(&str, &str); 5] = [
     ("failed locks", "tries to take a lock that failed, in threads"),
 ];
 
-/// A file of this process, removed in the end.
+/// A file or folder of this process, removed in the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -126,25 +119,33 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        let _ = if self.0.is_dir() { fs::remove_dir_all(&self.0) } else { fs::remove_file(&self.0) };
     }
 }
 
 /// Runs the program, and shows where the time of its kernels went. Its exit code is the command's.
 pub(super) fn profiled(mut command: Command, options: &ExecOptions) -> Result<Exit, Failure> {
     options.report.iter().try_for_each(|file| check_writable(file))?;
-    let file = Scratch::new("profile.json");
-    let status = run(command.env("WARPLOOM_PROFILE", &file.0))?;
-    let Some(found) =
-        fs::read(&file.0).ok().and_then(|bytes| serde_json::from_slice::<Profiled>(&bytes).ok())
-    else {
-        return Err(Failure::input("the program ended without a word on its kernels")
-            .help("it has launched none, or it was killed: what it has printed may say more"));
-    };
-    let reports: Vec<Report> = found.kernels.iter().map(|kernel| kernel.report(&found.chip)).collect();
+    let folder = Scratch::new("profiles");
+    fs::create_dir(&folder.0)?;
+    let status = run(command.env("WARPLOOM_PROFILE", &folder.0))?;
+    let mut kernels = read_profiles(&folder.0)?;
+    // Another exit code than 0 ends this process at once.
+    drop(folder);
+    let all = kernels.iter().map(|kernel| kernel.launches).sum();
+    kernels.retain(|kernel| kernel.timed > 0);
+    kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.name.cmp(&b.name)));
+    if kernels.is_empty() {
+        // The runtime itself says why none of several launches was timed.
+        if all == 0 {
+            eprintln!("warning: the program has launched no kernel: there is nothing to profile");
+        }
+        return ended(status);
+    }
+    let reports: Vec<Report> = kernels.iter().map(ProfiledKernel::report).collect();
     let program = Path::new(&options.program[0]);
     if let Some(lines) = options.profile {
-        for (kernel, report) in found.kernels.iter().zip(&reports) {
+        for (kernel, report) in kernels.iter().zip(&reports) {
             let Some(profile) = &report.profile else { continue };
             let tables = profile::tables(profile, lines.into(), Some(program));
             let head = format!("{}: {}", kernel.name, counted(kernel.cycles, "cycle"));
@@ -152,19 +153,33 @@ pub(super) fn profiled(mut command: Command, options: &ExecOptions) -> Result<Ex
         }
     }
     if let Some(file) = &options.report {
-        report::write(file, &page(program, &found, &reports))?;
+        report::write(file, &page(program, all, &kernels, &reports))?;
     }
     ended(status)
 }
 
-fn page(program: &Path, found: &Profiled, reports: &[Report]) -> Page {
+/// What the runtime has written, a file for each kernel.
+fn read_profiles(folder: &Path) -> Result<Vec<ProfiledKernel>, Failure> {
+    let mut kernels = Vec::new();
+    for file in fs::read_dir(folder)? {
+        let path = file?.path();
+        // Of a program that was killed, a file may not be complete.
+        if path.extension().is_some_and(|extension| extension == "json") {
+            kernels.push(serde_json::from_slice(&fs::read(&path)?).map_err(std::io::Error::from)?);
+        }
+    }
+    Ok(kernels)
+}
+
+fn page(program: &Path, all: u64, kernels: &[ProfiledKernel], reports: &[Report]) -> Page {
     let runs = reports.iter().map(|report| {
         ReportedRun::new(report, None, Some(program), timing_lines(report)).named(&report.kernel)
     });
-    let rows: Vec<_> = found.kernels.iter().map(ProfiledKernel::line).collect();
-    let title = format!("Kernels, in {}", launches(found.launches));
+    let rows: Vec<_> = kernels.iter().map(ProfiledKernel::line).collect();
+    let title = format!("Kernels, in {}", launches(all));
+    let chip = &kernels[0].chip;
     Page {
-        title: format!("{} on {}", program.display(), found.chip),
+        title: format!("{} on {chip}", program.display()),
         runs: runs.collect(),
         compare: json!({ "title": title, "head": HEAD, "rows": rows, "legend": LEGEND }),
         ..Page::default()
@@ -191,19 +206,27 @@ pub(super) fn compared(make: impl Fn() -> Command) -> Result<Exit, Failure> {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
         let status = run(&mut command)?;
-        let report = total(&fs::read_to_string(&file.0)?)?;
+        let (report, failed) = total(&fs::read_to_string(&file.0)?)?;
         if report.cycles == 0 {
             return Err(Failure::input(format!("{}: the program has no timed launch", setting.name()))
                 .help("`warploom exec` without --compare shows what it does"));
         }
-        let end = match status.success() {
-            true => End::Good(None),
-            false => End::Wrong(format!("the program ended with {status}")),
+        let end = match (status.success(), failed) {
+            (true, 0) => End::Good(None),
+            // A program may not look at errors.
+            (true, failed) => End::Wrong(format!("{} failed", launches(failed))),
+            (false, _) => End::Wrong(format!("the program ended with {status}")),
         };
         rows.push(Row { setting, trace: None, report, end });
     }
     term::eprint(&format!("\n{}", compare::table(&rows)));
-    let bad = rows.iter().any(|row| matches!(row.end, End::Wrong(_)));
+    let mut bad = false;
+    for row in &rows {
+        if let End::Wrong(reason) = &row.end {
+            bad = true;
+            eprintln!("{}: {reason}", row.setting.name());
+        }
+    }
     Ok(if bad { Exit::CheckFailed } else { Exit::Good })
 }
 
@@ -218,14 +241,18 @@ struct Line {
     locks: Option<Counted>,
     #[serde(default)]
     energy_nj: Option<BTreeMap<String, f64>>,
+    /// Of a launch that faulted, hung or was interrupted.
+    #[serde(default)]
+    error: Option<String>,
 }
 
-/// All timed launches together.
-fn total(lines: &str) -> Result<Report, Failure> {
-    let (mut sum, mut efficient) = (Report::default(), 0.0);
+/// All timed launches together, and how many launches failed.
+fn total(lines: &str) -> Result<(Report, u64), Failure> {
+    let (mut sum, mut efficient, mut failed) = (Report::default(), 0.0, 0);
     let (mut locks, mut energy) = (Locks::default(), BTreeMap::from([("total", 0.0), ("dynamic", 0.0)]));
     for line in lines.lines() {
         let line: Line = serde_json::from_str(line).map_err(std::io::Error::from)?;
+        failed += u64::from(line.error.is_some());
         if line.model != "timing" {
             continue;
         }
@@ -243,7 +270,7 @@ fn total(lines: &str) -> Result<Report, Failure> {
     }
     sum.simd_efficiency = efficient / sum.warp_insts.max(1) as f64;
     (sum.locks, sum.energy_nj) = (Some(locks), Some(energy));
-    Ok(sum)
+    Ok((sum, failed))
 }
 
 fn run(command: &mut Command) -> Result<ExitStatus, Failure> {
@@ -272,18 +299,21 @@ mod tests {
 
     #[test]
     fn launches_are_summed() {
-        let line = |model: &str, cycles: u64| {
+        let line = |model: &str, cycles: u64, error: Option<&str>| {
             let locks = json!({
                 "acquired": 2, "failed_intra": 1, "failed_inter": 3, "wait_ok": 0, "wait_fail": 4,
             });
             let energy = json!({ "total": 5.0, "dynamic": 1.0, "idle": 4.0 });
             let line = json!({
                 "model": model, "cycles": cycles, "warp_insts": 10, "simd_efficiency": 0.5, "locks": locks,
-                "energy_nj": energy,
+                "energy_nj": energy, "error": error,
             });
             format!("{line}\n")
         };
-        let sum = total(&(line("timing", 100) + &line("functional", 7) + &line("timing", 50))).unwrap();
+        let all =
+            [line("timing", 100, None), line("functional", 7, None), line("timing", 50, Some("a fault"))];
+        let (sum, failed) = total(&all.concat()).unwrap();
+        assert_eq!(failed, 1);
         assert_eq!((sum.cycles, sum.warp_insts, sum.simd_efficiency), (150, 20, 0.5));
         let locks = sum.locks.unwrap();
         assert_eq!((locks.acquired, locks.failed_inter, locks.wait_fail), (4, 6, 8));
