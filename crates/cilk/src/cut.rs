@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::layout::{Field, bytes_of, place};
-use crate::lex::{Kind, Token};
+use crate::lex::Token;
 use crate::program::Facts;
-use crate::syntax::{Function, Slot, Statement, Variable, sync_in};
+use crate::syntax::{Function, Statement, Variable, sync_in};
 use crate::{CilkError, Result};
 
 /// Most parts of a function.
@@ -56,9 +56,13 @@ struct Rest<'r, 'a> {
 }
 
 impl<'a> Rest<'_, 'a> {
+    /// What is left of an inner block stays a block, because its variables are its own.
     fn collect(&self) -> Vec<Statement<'a>> {
-        let mut all = self.statements.to_vec();
-        all.extend(self.next.into_iter().flat_map(Rest::collect));
+        let Some(next) = self.next else { return self.statements.to_vec() };
+        let mut all = next.collect();
+        if !self.statements.is_empty() {
+            all.insert(0, Statement::Block(self.statements.to_vec()));
+        }
         all
     }
 }
@@ -83,18 +87,33 @@ struct Cutter<'p, 'a> {
     mentioned: BTreeSet<&'a str>,
     /// Where results of this part's spawns go.
     slots: BTreeSet<&'a str>,
-    /// Lines of spawns whose results have a place in a frame.
-    placed: BTreeSet<u32>,
+    /// Spawns whose results have a place in a frame.
+    placed: BTreeSet<usize>,
     in_loop: bool,
     depth: usize,
+    /// The line of the source that is being translated.
+    at_line: u32,
 }
 
-/// Tasks that are spawned and not put yet, by function, with the lines of the spawns.
-type Pending = BTreeMap<usize, BTreeSet<u32>>;
+/// Tasks that are spawned and not put yet: by function, the spawns and their lines.
+type Pending = BTreeMap<usize, BTreeMap<usize, u32>>;
 
 fn join(pending: &mut Pending, other: Pending) {
-    for (number, lines) in other {
-        pending.entry(number).or_default().extend(lines);
+    for (number, spawns) in other {
+        pending.entry(number).or_default().extend(spawns);
+    }
+}
+
+/// The unit in which places of results of a type are counted: words, or the type itself if it is smaller.
+fn slot_unit(ty: &str) -> u32 {
+    bytes_of(ty).map_or(4, |bytes| bytes.min(4))
+}
+
+/// An array in an element, from its first byte on.
+pub(crate) fn array_at(ty: &str, element: &str, start: u32) -> String {
+    match start % 4 {
+        0 => format!("(({ty} *)::word_of({element}, {}))", start / 4),
+        _ => format!("(({ty} *)((char *)::word_of({element}, 0) + {start}))"),
     }
 }
 
@@ -120,6 +139,7 @@ pub(crate) fn cut<'a>(facts: &Facts<'a>, function: &Function<'a>) -> Result<Vec<
         placed: BTreeSet::new(),
         in_loop: false,
         depth: 0,
+        at_line: function.line,
     };
     let mut at = 0;
     while at < cutter.todo.len() {
@@ -167,7 +187,13 @@ impl<'a> Cutter<'_, 'a> {
         (self.slots, self.placed) = (BTreeSet::new(), BTreeSet::new());
         self.in_loop = false;
         let mut pending = Pending::new();
-        let ended = self.list(&statements, None, &mut scope, &mut pending)?;
+        // A variable that is declared from here on may have the name of one in the frame, which is out of scope then.
+        let hides = |statement: &Statement<'a>| match statement {
+            Statement::Declare { variable, .. } => scope.iter().any(|other| other.name == variable.name),
+            _ => false,
+        };
+        let body = if statements.iter().any(hides) { vec![Statement::Block(statements)] } else { statements };
+        let ended = self.list(&body, None, &mut scope, &mut pending)?;
         if !ended {
             self.flush(&pending, None)?;
         }
@@ -177,11 +203,12 @@ impl<'a> Cutter<'_, 'a> {
     }
 
     fn line(&mut self, text: &str) {
-        let _ = writeln!(self.code, "{:width$}{text}", "", width = 4 * (self.depth + 1));
+        let width = 4 * (self.depth + 1);
+        let _ = writeln!(self.code, "#line {}\n{:width$}{text}", self.at_line, "");
     }
 
     fn text(&mut self, expression: &[Token<'a>]) -> String {
-        self.mentioned.extend(expression.iter().filter(|t| t.kind == Kind::Word).map(|t| t.text));
+        self.mentioned.extend(self.facts.macros.words(expression));
         self.facts.text(expression)
     }
 
@@ -236,6 +263,7 @@ impl<'a> Cutter<'_, 'a> {
         scope: &mut Vec<Variable<'a>>,
         pending: &mut Pending,
     ) -> Result<bool> {
+        self.at_line = statement.line().unwrap_or(self.at_line);
         match statement {
             Statement::Declare { variable, value } => {
                 self.declare(variable, value.as_deref(), scope)?;
@@ -300,9 +328,7 @@ impl<'a> Cutter<'_, 'a> {
                 self.body_of_loop(body, after, scope, pending)?;
                 self.line(&format!("}} while ({condition});"));
             }
-            Statement::Spawn { slot, callee, arguments, line } => {
-                self.spawn(slot.as_ref(), callee, arguments, *line, scope, pending)?;
-            }
+            Statement::Spawn { .. } => self.spawn(statement, scope, pending)?,
             Statement::Sync { line } => return self.sync(after, scope, pending, *line),
         }
         Ok(false)
@@ -340,39 +366,33 @@ impl<'a> Cutter<'_, 'a> {
         scope: &mut Vec<Variable<'a>>,
     ) -> Result<()> {
         let name = variable.name;
-        if scope.iter().any(|other| other.name == name) {
-            let message = format!("`{name}` hides another variable; give it another name");
-            return Err(CilkError::new(variable.line, message));
-        }
         let length = match &variable.length {
             Some(length) => format!("[{}]", self.text(length)),
             None => String::new(),
         };
         let value = match value {
             Some(value) => format!(" = {}", self.text(value)),
-            None => {
-                self.fresh.insert(name);
-                String::new()
-            }
+            None => String::new(),
         };
+        // A name that two variables share counts as one with a value.
+        if value.is_empty() && !scope.iter().any(|other| other.name == name) {
+            self.fresh.insert(name);
+        } else {
+            self.mentioned.insert(name);
+        }
         self.line(&format!("{} {name}{length}{value};", variable.ty));
         scope.push(variable.clone());
         Ok(())
     }
 
-    fn spawn(
-        &mut self,
-        slot: Option<&Slot<'a>>,
-        callee: &str,
-        arguments: &[Vec<Token<'a>>],
-        line: u32,
-        scope: &[Variable<'a>],
-        pending: &mut Pending,
-    ) -> Result<()> {
+    fn spawn(&mut self, spawn: &Statement<'a>, scope: &[Variable<'a>], pending: &mut Pending) -> Result<()> {
+        let Statement::Spawn { slot, callee, arguments, line, id } = spawn else { return Ok(()) };
+        let line = *line;
         let error = |message: String| Err(CilkError::new(line, message));
         let number = self.facts.callee(callee, arguments.len(), line)?;
         let task = self.facts.functions[number];
-        let variable = slot.map(|slot| (slot, scope.iter().find(|variable| variable.name == slot.name)));
+        let innermost = |name: &str| scope.iter().rev().find(|variable| variable.name == name);
+        let variable = slot.as_ref().map(|slot| (slot, innermost(slot.name)));
         let mut words = Vec::new();
         let mut most = if self.in_loop { None } else { Some(1) };
         match (variable, task.ty == "void") {
@@ -424,15 +444,19 @@ impl<'a> Cutter<'_, 'a> {
         if *all > MOST_SPAWNS {
             return error(format!("a lane may spawn {MOST_SPAWNS} tasks before it syncs, not {all}"));
         }
-        pending.entry(number).or_default().insert(line);
+        pending.entry(number).or_default().insert(*id, line);
+        if self.in_loop {
+            let full = format!("cilk_{callee}_count == sizeof cilk_{callee} / sizeof *cilk_{callee}");
+            self.line(&format!("if ({full}) assert(!\"more tasks in a loop than the array has elements\");"));
+        }
         self.line(&format!("cilk_{callee}[cilk_{callee}_count++] = {callee}_spawn{{{}}};", words.join(", ")));
         Ok(())
     }
 
     /// Puts the tasks that are pending. Their results go into the frame `after`, if there is one.
     fn flush(&mut self, pending: &Pending, after: Option<&str>) -> Result<()> {
-        for (&number, lines) in pending {
-            let line = lines.first().copied().unwrap_or(1);
+        for (&number, spawns) in pending {
+            let line = spawns.values().next().copied().unwrap_or(self.at_line);
             let task = self.facts.functions[number];
             let name = task.name;
             if after.is_none() && task.ty != "void" {
@@ -442,19 +466,23 @@ impl<'a> Cutter<'_, 'a> {
             }
             let most = self.most.get(&number).copied().unwrap_or(1);
             let channel = self.target(Target::Tasks(number, most));
-            let level =
-                if self.facts.same_recursion(self.function.name, number) { " + work.level + 1" } else { "" };
+            let level = if self.facts.same_recursion(self.function.name, number) {
+                " + cilk_work.level + 1"
+            } else {
+                ""
+            };
             let mut words: Vec<String> = Vec::new();
             if task.ty != "void" {
-                let ty = &task.ty;
-                words.push(format!(
-                    "({ty} *)::word_of(cilk_after, cilk_frame, cilk_{name}[cilk_i].cilk_slot)"
-                ));
+                let slot = format!("cilk_{name}[cilk_i].cilk_slot");
+                words.push(match slot_unit(&task.ty) {
+                    4 => format!("({} *)::word_of(cilk_after, cilk_frame, {slot})", task.ty),
+                    _ => format!("({} *)::word_of(cilk_after, cilk_frame, 0) + {slot}", task.ty),
+                });
             }
             words.extend(task.parameters.iter().map(|p| format!("cilk_{name}[cilk_i].{}", p.name)));
             self.line("{");
             self.depth += 1;
-            self.line(&format!("Channel* cilk_deeper = cilk_c{channel}{level};"));
+            self.line(&format!("::Channel* cilk_deeper = cilk_c{channel}{level};"));
             self.line(&format!("::put(cilk_deeper, cilk_{name}_count, [&](unsigned cilk_at) {{"));
             self.line(&format!("    for (unsigned cilk_i = 0; cilk_i < cilk_{name}_count; cilk_i++)"));
             let element = format!("{name}_saved{{{}}}", words.join(", "));
@@ -492,7 +520,7 @@ impl<'a> Cutter<'_, 'a> {
             let message = format!("`{}` is cut into more than {MOST_PARTS} parts", self.function.name);
             return Err(CilkError::new(line, message));
         }
-        if let Some(line) = pending.values().flatten().find(|line| !self.placed.insert(**line)) {
+        if let Some((_, line)) = pending.values().flatten().find(|(id, _)| !self.placed.insert(**id)) {
             let message = "this task is synced in two places: sync once, before or after the branch";
             return Err(CilkError::new(*line, message));
         }
@@ -504,7 +532,7 @@ impl<'a> Cutter<'_, 'a> {
         let (starts, _) = place(&next.fields());
         self.line("{");
         self.depth += 1;
-        self.line(&format!("Channel* cilk_after = cilk_c{channel} + work.level;"));
+        self.line(&format!("::Channel* cilk_after = cilk_c{channel} + cilk_work.level;"));
         self.line("::put(cilk_after, 1, [&](unsigned cilk_frame) {");
         if !next.saved.is_empty() {
             self.line(&format!("    ::write(cilk_after, cilk_frame, {}_saved{{{saved}}});", next.kernel));
@@ -512,7 +540,7 @@ impl<'a> Cutter<'_, 'a> {
         for (array, start) in next.arrays.iter().zip(&starts[next.saved.len() + next.results.len()..]) {
             if !self.only_spawned(&array.name) {
                 let (ty, length) = (&array.ty, array.length.unwrap_or(1));
-                let place = format!("(({ty} *)::word_of(cilk_after, cilk_frame, {}))[cilk_i]", start / 4);
+                let place = format!("{}[cilk_i]", array_at(ty, "cilk_after, cilk_frame", *start));
                 self.line(&format!("    for (unsigned cilk_i = 0; cilk_i < {length}; cilk_i++)"));
                 self.line(&format!("        {place} = {}[cilk_i];", array.name));
             }
@@ -525,7 +553,8 @@ impl<'a> Cutter<'_, 'a> {
         self.line("return;");
         // Slots are places in this frame.
         for (field, start) in next.fields().iter().zip(starts) {
-            self.code = self.code.replace(&format!("CILK_SLOT({})", field.name), &(start / 4).to_string());
+            let slot = start / slot_unit(&field.ty);
+            self.code = self.code.replace(&format!("CILK_SLOT({})", field.name), &slot.to_string());
         }
         self.parts.push(next);
         let keep = |variable: &&Variable<'a>| {
@@ -551,7 +580,9 @@ impl<'a> Cutter<'_, 'a> {
     ) -> Result<Part> {
         let mut used: BTreeSet<&str> = self.slots.clone();
         crate::syntax::walk(statements, &mut |statement| {
-            used.extend(statement.expressions().into_iter().flatten().map(|token| token.text));
+            used.extend(
+                statement.expressions().into_iter().flat_map(|tokens| self.facts.macros.words(tokens)),
+            );
             if let Statement::Spawn { slot: Some(slot), .. } = statement {
                 used.insert(slot.name);
             }
@@ -560,7 +591,14 @@ impl<'a> Cutter<'_, 'a> {
         if self.function.ty != "void" {
             saved.push(Field::new(&format!("{} *", self.function.ty), "cilk_result"));
         }
-        for variable in scope.iter().filter(|variable| used.contains(variable.name)) {
+        for (at, variable) in scope.iter().enumerate().filter(|(_, variable)| used.contains(variable.name)) {
+            if scope[..at].iter().any(|other| other.name == variable.name) {
+                let message = format!(
+                    "`{}` hides another variable, and one of them is needed after a sync; give it another name",
+                    variable.name
+                );
+                return Err(CilkError::new(variable.line, message));
+            }
             let mut field = Field::new(variable.ty.trim_start_matches("const "), variable.name);
             match &variable.length {
                 Some(length) => {

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::cut::Part;
+use crate::cut::{Part, array_at};
 use crate::layout::{Field, place};
+use crate::parse::FIXED_WIDTH;
 use crate::program::Facts;
 use crate::syntax::{Function, Item};
 
@@ -20,39 +21,38 @@ pub(crate) fn cuda(
     kernels: &[Kernels<'_>],
     globals: &[String],
 ) -> String {
-    let channel = warploom_kernels::text!("flow/channel.cuh")
-        .replace("#include \"../warploom.cuh\"", "")
-        .replace("#include \"persistent.cuh\"", warploom_kernels::text!("flow/persistent.cuh"))
-        .replace("#include \"per_sm.cuh\"", warploom_kernels::text!("flow/per_sm.cuh"))
-        .replace("#pragma once\n", "");
-    let mut text = format!(
-        "{}\n{channel}\n{MARK}\nnamespace cilk_program {{\n\n",
-        warploom_kernels::text!("warploom.cuh")
-    );
+    let mut text = header("flow/channel.cuh", warploom_kernels::text!("flow/channel.cuh"));
+    let _ = writeln!(text, "{MARK}\n#line 1 {FILE}\nnamespace cilk_program {{\n");
+    for (name, meaning) in FIXED_WIDTH.iter().filter(|(name, _)| facts.source.contains(name)) {
+        let _ = writeln!(text, "typedef {meaning} {name};");
+    }
     for item in items {
         match item {
-            Item::Other(other) => {
-                let _ = writeln!(text, "{other}");
+            Item::Other { text: other, line } => {
+                let _ = writeln!(text, "#line {line}\n{other}");
             }
-            Item::Globals { text: declared, .. } => {
-                let _ = writeln!(text, "__device__ {declared}");
+            Item::Globals { text: declared, line, .. } => {
+                let _ = writeln!(text, "#line {line}\n__device__ {declared}");
             }
             // A task that spawns nothing may be called as a function, too.
             Item::Function(function) if !spawns(function, facts) => {
-                let _ = writeln!(text, "\nstatic __device__ {}", function.text);
+                let _ = writeln!(text, "\n#line {}\nstatic __device__ {}", function.line, function.text);
             }
             Item::Function(_) => {}
         }
     }
     for kernel in kernels {
-        structures(&mut text, kernel);
+        let mut own = String::new();
+        structures(&mut own, kernel);
+        text += &on_line(kernel.function.line, &own);
     }
     for kernel in kernels {
         for (number, part) in kernel.parts.iter().enumerate() {
             write_part(&mut text, kernel, number, part, kernels);
         }
     }
-    text += "\nextern \"C\" __global__ void cilk_globals(unsigned long long* cilk_addresses) {\n";
+    text += "\n#line 1 \"kernels of the program\"\n";
+    text += "extern \"C\" __global__ void cilk_globals(unsigned long long* cilk_addresses) {\n";
     for (at, name) in globals.iter().enumerate() {
         let _ = writeln!(text, "    cilk_addresses[{at}] = (unsigned long long)&{name};");
     }
@@ -64,6 +64,32 @@ pub(crate) fn cuda(
 
 /// The line behind which the program's own part begins.
 pub(crate) const MARK: &str = "// The program.";
+
+/// Stands for the source's name.
+pub(crate) const FILE: &str = "CILK_FILE";
+
+/// A header with those that it includes. Messages name its own lines.
+fn header(name: &str, text: &str) -> String {
+    let mut whole = format!("#line 1 \"kernels/{name}\"\n");
+    for (number, line) in (2..).zip(text.lines()) {
+        let included = match line {
+            "#pragma once" => String::new(),
+            "#include \"../warploom.cuh\"" => header("warploom.cuh", warploom_kernels::text!("warploom.cuh")),
+            "#include \"persistent.cuh\"" => {
+                header("flow/persistent.cuh", warploom_kernels::text!("flow/persistent.cuh"))
+            }
+            "#include \"per_sm.cuh\"" => {
+                header("flow/per_sm.cuh", warploom_kernels::text!("flow/per_sm.cuh"))
+            }
+            line => {
+                let _ = writeln!(whole, "{line}");
+                continue;
+            }
+        };
+        let _ = writeln!(whole, "{included}#line {number} \"kernels/{name}\"");
+    }
+    whole
+}
 
 fn spawns(function: &Function<'_>, facts: &Facts<'_>) -> bool {
     let mut found = false;
@@ -85,7 +111,9 @@ fn structures(text: &mut String, kernel: &Kernels<'_>) {
     for part in kernel.parts {
         let name = &part.kernel;
         structure(text, &format!("{name}_frame"), &part.fields());
-        let _ = writeln!(text, "static_assert(sizeof({name}_frame) == {}, \"{name}_frame\");", part.bytes);
+        // In words, as channels have them.
+        let words = part.bytes / 4;
+        let _ = writeln!(text, "static_assert((sizeof({name}_frame) + 3) / 4 == {words}, \"{name}_frame\");");
         // The first fields alone have the same places.
         if !part.saved.is_empty() {
             structure(text, &format!("{name}_saved"), &part.saved);
@@ -108,37 +136,50 @@ fn structures(text: &mut String, kernel: &Kernels<'_>) {
 
 fn write_part(text: &mut String, kernel: &Kernels<'_>, number: usize, part: &Part, kernels: &[Kernels<'_>]) {
     let name = &part.kernel;
-    let channels: String = (0..part.targets.len()).map(|at| format!(", Channel* cilk_c{at}")).collect();
-    let _ = writeln!(text, "\nWL_FN void {name}_part(const Work& work, unsigned cilk_element{channels}) {{");
+    let channels: String = (0..part.targets.len()).map(|at| format!(", ::Channel* cilk_c{at}")).collect();
+    let mut own = format!(
+        "\nstatic __device__ __forceinline__ void {name}_part(\n    \
+         const ::Work& cilk_work, unsigned cilk_element{channels}) {{\n"
+    );
     let (starts, _) = place(&part.fields());
     if part.saved.len() + part.results.len() > 0 {
-        let _ =
-            writeln!(text, "    const {name}_head cilk_in = ::read<{name}_head>(work.source, cilk_element);");
+        let _ = writeln!(
+            own,
+            "    const {name}_head cilk_in = ::read<{name}_head>(cilk_work.source, cilk_element);"
+        );
     }
     for field in part.saved.iter().chain(&part.results) {
         let (ty, name) = (&field.ty, &field.name);
-        let _ = writeln!(text, "    {ty} {name} = cilk_in.{name};");
+        let _ = writeln!(own, "    {ty} {name} = cilk_in.{name};");
     }
     for (field, start) in part.arrays.iter().zip(&starts[part.saved.len() + part.results.len()..]) {
-        let (ty, name, word) = (&field.ty, &field.name, start / 4);
-        let _ = writeln!(text, "    {ty} *{name} = ({ty} *)::word_of(work.source, cilk_element, {word});");
+        let (ty, name) = (&field.ty, &field.name);
+        let _ =
+            writeln!(own, "    {ty} *{name} = {};", array_at(ty, "cilk_work.source, cilk_element", *start));
     }
     for target in &part.targets {
         if let crate::cut::Target::Tasks(callee, most) = target {
             let callee = kernels[*callee].function.name;
             let _ = writeln!(
-                text,
+                own,
                 "    {callee}_spawn cilk_{callee}[{most}];\n    unsigned cilk_{callee}_count = 0;"
             );
         }
     }
+    let line = kernel.function.line;
+    *text += &on_line(line, &own);
     *text += &part.code;
     let passed: String = (0..part.targets.len()).map(|at| format!(", cilk_c{at}")).collect();
-    let line = if number == 0 { format!(" // line {}", kernel.function.line) } else { String::new() };
-    let _ = writeln!(
-        text,
-        "}}\n\nFLOW_KERNEL {name}(Work work{channels}) {{{line}\n    \
-         if (!has_work(work)) return;\n    const unsigned cilk_element = deq(work);\n    \
-         {name}_part(work, cilk_element{passed});\n    tfree(work, cilk_element);\n}}"
+    let named = if number == 0 { format!(" // line {line}") } else { String::new() };
+    let own = format!(
+        "}}\n\nFLOW_KERNEL {name}(::Work cilk_work{channels}) {{{named}\n    \
+         if (!::has_work(cilk_work)) return;\n    const unsigned cilk_element = ::deq(cilk_work);\n    \
+         {name}_part(cilk_work, cilk_element{passed});\n    ::tfree(cilk_work, cilk_element);\n}}\n"
     );
+    *text += &on_line(line, &own);
+}
+
+/// Gives all lines of a text the number of one line of the source.
+fn on_line(number: u32, text: &str) -> String {
+    text.lines().map(|line| format!("#line {number}\n{line}\n")).collect()
 }

@@ -33,8 +33,8 @@ pub(crate) fn bytes_of(ty: &str) -> Option<u32> {
         _ if has("struct") || has("void") => return None,
         _ if has("char") || has("bool") || has("_Bool") => 1,
         _ if has("short") => 2,
-        _ if has("long") || has("double") || has("size_t") || has("int64_t") || has("uint64_t") => 8,
-        _ if ["int", "unsigned", "signed", "float", "int32_t", "uint32_t"].iter().any(|word| has(word)) => 4,
+        _ if has("long") || has("double") || has("size_t") => 8,
+        _ if ["int", "unsigned", "signed", "float"].iter().any(|word| has(word)) => 4,
         _ => return None,
     })
 }

@@ -12,6 +12,7 @@ mod cut;
 mod emit;
 mod layout;
 mod lex;
+mod macros;
 mod parse;
 mod plain;
 mod program;

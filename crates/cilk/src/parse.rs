@@ -1,19 +1,99 @@
 //! From tokens to the syntax tree.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::lex::{Kind, Token, lex};
 use crate::syntax::{Expression, Function, Item, Slot, Statement, Variable};
 use crate::{CilkError, Result};
 
 /// Words of which types consist.
-const TYPE_WORDS: [&str; 19] = [
+const TYPE_WORDS: [&str; 16] = [
     "void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "const", "bool",
-    "_Bool", "size_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "volatile", "struct",
+    "_Bool", "size_t", "volatile", "struct", "enum",
+];
+
+/// The types of `<stdint.h>`.
+pub(crate) const FIXED_WIDTH: [(&str, &str); 8] = [
+    ("int8_t", "signed char"),
+    ("uint8_t", "unsigned char"),
+    ("int16_t", "short"),
+    ("uint16_t", "unsigned short"),
+    ("int32_t", "int"),
+    ("uint32_t", "unsigned"),
+    ("int64_t", "long"),
+    ("uint64_t", "unsigned long"),
+];
+
+/// Names that C allows and CUDA C++ does not.
+const RESERVED: [&str; 61] = [
+    "alignas",
+    "alignof",
+    "and",
+    "and_eq",
+    "asm",
+    "bitand",
+    "bitor",
+    "catch",
+    "char16_t",
+    "char32_t",
+    "class",
+    "compl",
+    "const_cast",
+    "constexpr",
+    "decltype",
+    "delete",
+    "dynamic_cast",
+    "explicit",
+    "export",
+    "false",
+    "friend",
+    "mutable",
+    "namespace",
+    "new",
+    "noexcept",
+    "not",
+    "not_eq",
+    "nullptr",
+    "operator",
+    "or",
+    "or_eq",
+    "private",
+    "protected",
+    "public",
+    "reinterpret_cast",
+    "static_assert",
+    "static_cast",
+    "template",
+    "this",
+    "thread_local",
+    "throw",
+    "true",
+    "try",
+    "typeid",
+    "typename",
+    "using",
+    "virtual",
+    "wchar_t",
+    "xor",
+    "xor_eq",
+    "assert",
+    "atomicAdd",
+    "atomicCAS",
+    "atomicExch",
+    "atomicMax",
+    "atomicMin",
+    "blockDim",
+    "blockIdx",
+    "gridDim",
+    "threadIdx",
+    "warpSize",
 ];
 
 /// Statements of C that are not understood here.
 const REFUSED: [&str; 6] = ["switch", "case", "default", "goto", "asm", "cilk_for"];
+
+/// Kinds of variables inside functions that tasks cannot have.
+const STORAGE: [&str; 4] = ["static", "extern", "register", "typedef"];
 
 /// How deep statements may be nested.
 const DEEPEST: usize = 64;
@@ -22,28 +102,44 @@ struct Parser<'a> {
     source: &'a str,
     tokens: Vec<Token<'a>>,
     at: usize,
-    types: BTreeSet<&'a str>,
+    /// Words that begin types, and what they stand for.
+    types: BTreeMap<&'a str, String>,
     depth: usize,
+    /// `#if`s that are open.
+    conditions: usize,
+}
+
+/// A source as it was read.
+pub(crate) struct Parsed<'a> {
+    pub items: Vec<Item<'a>>,
+    /// Words that begin types.
+    pub types: Vec<&'a str>,
 }
 
 /// Reads a source.
-pub(crate) fn parse(source: &str) -> Result<Vec<Item<'_>>> {
+pub(crate) fn parse(source: &str) -> Result<Parsed<'_>> {
     let tokens = lex(source)?;
-    let types = TYPE_WORDS.into_iter().collect();
-    let mut parser = Parser { source, tokens, at: 0, types, depth: 0 };
+    let own = TYPE_WORDS.into_iter().map(|word| (word, word));
+    let types = own.chain(FIXED_WIDTH).map(|(word, meaning)| (word, meaning.to_string())).collect();
+    let mut parser = Parser { source, tokens, at: 0, types, depth: 0, conditions: 0 };
     let mut items = Vec::new();
     while parser.peek().is_some() {
         parser.item(&mut items)?;
     }
-    Ok(items)
+    Ok(Parsed { items, types: parser.types.into_keys().collect() })
 }
 
-fn is_spawn(token: &Token<'_>) -> bool {
+pub(crate) fn is_spawn(token: &Token<'_>) -> bool {
     token.is("spawn") || token.is("cilk_spawn")
 }
 
-fn is_sync(token: &Token<'_>) -> bool {
+pub(crate) fn is_sync(token: &Token<'_>) -> bool {
     token.is("sync") || token.is("cilk_sync")
+}
+
+fn directive(token: &Token<'_>) -> CilkError {
+    let line = token.text.lines().next().unwrap_or_default();
+    CilkError::new(token.line, format!("`{line}` is inside a function; move it outside"))
 }
 
 impl<'a> Parser<'a> {
@@ -90,8 +186,15 @@ impl<'a> Parser<'a> {
 
     fn name(&mut self) -> Result<&'a str> {
         let token = self.take()?;
-        if token.kind != Kind::Word || self.types.contains(token.text) {
-            return Err(CilkError::new(token.line, format!("`{}` where a name must be", token.text)));
+        let error = |message: String| Err(CilkError::new(token.line, message));
+        if token.kind != Kind::Word || self.types.contains_key(token.text) {
+            return error(format!("`{}` where a name must be", token.text));
+        }
+        if RESERVED.contains(&token.text)
+            || token.text.starts_with("__")
+            || token.text.starts_with("cilk_") && !is_spawn(&token) && !is_sync(&token)
+        {
+            return error(format!("`{}` has another meaning in the kernels; take another name", token.text));
         }
         Ok(token.text)
     }
@@ -105,18 +208,27 @@ impl<'a> Parser<'a> {
     fn item(&mut self, items: &mut Vec<Item<'a>>) -> Result<()> {
         let first = self.take()?;
         if first.kind == Kind::Directive {
+            let directive = first.text[1..].trim_start();
+            if directive.starts_with("if") {
+                self.conditions += 1;
+            } else if directive.starts_with("endif") {
+                self.conditions = self.conditions.saturating_sub(1);
+            }
             // What is included is for the plain program; kernels bring what they need.
-            if !first.text[1..].trim_start().starts_with("include") {
-                items.push(Item::Other(first.text));
+            if !directive.starts_with("include") {
+                items.push(Item::Other { text: first.text, line: first.line });
             }
             return Ok(());
         }
         if first.is(";") {
             return Ok(());
         }
-        let is_struct = first.is("struct")
-            && self.tokens.get(self.at + 1).is_some_and(|token| token.is("{") || token.is(";"));
-        if first.is("typedef") || is_struct {
+        let follows =
+            |at: usize, signs: &[&str]| self.tokens.get(at).is_some_and(|token| signs.contains(&token.text));
+        let defines = (first.is("struct") || first.is("enum"))
+            && (follows(self.at, &["{"]) || follows(self.at + 1, &["{", ";"]));
+        if first.is("typedef") || defines {
+            let start = self.at;
             let mut last = first;
             let mut open = 0usize;
             loop {
@@ -128,9 +240,13 @@ impl<'a> Parser<'a> {
                 last = if token.kind == Kind::Word { token } else { last };
             }
             if first.is("typedef") {
-                self.types.insert(last.text);
+                let end = std::mem::replace(&mut self.at, start);
+                // What is more than another name for a number or a pointer stands for itself, and no task can hold it.
+                let meaning = self.ty().ok().filter(|_| self.next_is(last.text) && self.at + 2 == end);
+                self.types.insert(last.text, meaning.unwrap_or_else(|| last.text.to_string()));
+                self.at = end;
             }
-            items.push(Item::Other(self.text_from(first.start)));
+            items.push(Item::Other { text: self.text_from(first.start), line: first.line });
             return Ok(());
         }
         self.at -= 1;
@@ -138,9 +254,17 @@ impl<'a> Parser<'a> {
         let start = self.tokens.get(self.at).map_or(self.source.len(), |token| token.start);
         let line = self.line();
         let ty = self.ty()?;
+        if self.next_is("main") {
+            return self.error(
+                "`main` is not understood: leave it out, and give the call on the command line, as in 'fib(24)'",
+            );
+        }
         let name = self.name()?;
+        if self.conditions > 0 {
+            return Err(CilkError::new(line, format!("`{name}` is inside an `#if`; only constants can be")));
+        }
         if !self.skip("(") {
-            return self.globals(start, name, items);
+            return self.globals(line, &ty, name, items);
         }
         let parameters = self.parameters()?;
         if self.skip(";") {
@@ -159,7 +283,17 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn globals(&mut self, start: usize, first: &'a str, items: &mut Vec<Item<'a>>) -> Result<()> {
+    fn globals(&mut self, line: u32, ty: &str, first: &'a str, items: &mut Vec<Item<'a>>) -> Result<()> {
+        let start = self.tokens[self.at - 1].start;
+        let pointer = |name: &str| {
+            let message = format!(
+                "`{name}` is a pointer outside functions, whose address means nothing on the device; keep an index"
+            );
+            Err(CilkError::new(line, message))
+        };
+        if ty.ends_with('*') {
+            return pointer(first);
+        }
         let mut names = vec![first];
         let mut open = 0usize;
         loop {
@@ -168,28 +302,39 @@ impl<'a> Parser<'a> {
                 "(" | "[" | "{" => open += 1,
                 ")" | "]" | "}" => open = open.saturating_sub(1),
                 "," if open == 0 => {
-                    while self.skip("*") {}
+                    let is_pointer = self.skip("*");
                     names.push(self.name()?);
+                    if is_pointer {
+                        return pointer(names[names.len() - 1]);
+                    }
                 }
                 ";" if open == 0 => break,
                 _ => {}
             }
         }
-        items.push(Item::Globals { text: self.text_from(start), names });
+        // Constants are written before a run like all others, so they are in memory that can be written.
+        let words: Vec<&str> = ty.split(' ').filter(|word| *word != "const").collect();
+        let text = format!("{} {}", words.join(" "), self.text_from(start));
+        items.push(Item::Globals { text, names, line });
         Ok(())
     }
 
     fn is_type(&self, token: &Token<'_>) -> bool {
-        token.kind == Kind::Word && self.types.contains(token.text)
+        token.kind == Kind::Word && self.types.contains_key(token.text)
     }
 
+    /// A type, with aliases replaced by what they stand for.
     fn ty(&mut self) -> Result<String> {
-        let mut words: Vec<&str> = Vec::new();
+        let mut words: Vec<String> = Vec::new();
         while let Some(token) = self.peek().filter(|token| self.is_type(token)) {
             self.at += 1;
-            words.push(token.text);
-            if token.is("struct") {
-                words.push(self.take()?.text);
+            match token.text {
+                "struct" => words.push(format!("struct {}", self.take()?.text)),
+                "enum" => {
+                    self.take()?;
+                    words.push("int".to_string());
+                }
+                _ => words.push(self.types[token.text].clone()),
             }
         }
         if words.is_empty() {
@@ -197,7 +342,8 @@ impl<'a> Parser<'a> {
             return self.error(format!("`{found}` where a type must be"));
         }
         while self.skip("*") {
-            words.push("*");
+            words.push("*".to_string());
+            while self.skip("const") {}
         }
         Ok(words.join(" "))
     }
@@ -233,6 +379,9 @@ impl<'a> Parser<'a> {
             let token = self.take()?;
             if open.is_empty() && ends.contains(&token.text) {
                 return Ok((tokens, token.text));
+            }
+            if token.kind == Kind::Directive {
+                return Err(directive(&token));
             }
             if is_spawn(&token) || is_sync(&token) {
                 let form = "it stands alone: `x = spawn f(…);`, `spawn f(…);` or `sync;`";
@@ -289,6 +438,13 @@ impl<'a> Parser<'a> {
         let Some(token) = self.peek() else { return self.error("a block has no end: `}` is missing") };
         if REFUSED.contains(&token.text) {
             return self.error(format!("`{}` is not understood; use if, while, for and calls", token.text));
+        }
+        if token.kind == Kind::Directive {
+            return Err(directive(&token));
+        }
+        if STORAGE.contains(&token.text) {
+            let message = format!("`{}` inside a function is not understood; move it outside", token.text);
+            return self.error(message);
         }
         match token.text {
             "{" => into.push(Statement::Block(self.block()?)),
@@ -365,7 +521,7 @@ impl<'a> Parser<'a> {
         // `x = spawn f(…);` and `x[i] = spawn f(…);`.
         let start = self.at;
         if first.kind == Kind::Word {
-            let name = self.name()?;
+            let name = self.take()?.text;
             let index = if self.skip("[") { Some(self.until(&["]"])?.0) } else { None };
             if self.next_is("=") && self.tokens.get(self.at + 1).is_some_and(is_spawn) {
                 self.at += 1;
@@ -426,7 +582,7 @@ impl<'a> Parser<'a> {
 
     /// `spawn f(…)`.
     fn spawn(&mut self, slot: Option<Slot<'a>>) -> Result<Statement<'a>> {
-        let line = self.take()?.line;
+        let keyword = self.take()?;
         let callee = self.name()?;
         self.expect("(")?;
         let mut arguments = Vec::new();
@@ -439,6 +595,6 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        Ok(Statement::Spawn { slot, callee, arguments, line })
+        Ok(Statement::Spawn { slot, callee, arguments, line: keyword.line, id: keyword.start })
     }
 }

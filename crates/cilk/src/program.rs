@@ -1,7 +1,5 @@
 //! A program as a whole: what its functions are, how they spawn each other, and the graph that runs it.
 
-use std::collections::BTreeMap;
-
 use warploom_flow::cilk::{Cilk, Part as Node};
 use warploom_flow::{Constant, Graph};
 
@@ -9,7 +7,8 @@ use crate::cut::{Part, Target, cut};
 use crate::emit;
 use crate::layout::{Field, bytes_of, place};
 use crate::lex::{Kind, Token, lex};
-use crate::parse::parse;
+use crate::macros::Macros;
+use crate::parse::{Parsed, parse};
 use crate::syntax::{Function, Item, Statement, Variable, walk};
 use crate::{CilkError, Result};
 
@@ -18,12 +17,14 @@ const LONGEST: u64 = 1024;
 
 /// What is known of a program's functions.
 pub(crate) struct Facts<'a> {
-    source: &'a str,
+    pub source: &'a str,
     /// Functions that spawn or are spawned: those that become kernels.
     pub functions: Vec<&'a Function<'a>>,
     /// By function, whether it spawns another one, directly or through others.
     reaches: Vec<Vec<bool>>,
-    constants: BTreeMap<&'a str, &'a str>,
+    pub macros: Macros<'a>,
+    /// Words that begin types.
+    types: &'a [&'a str],
 }
 
 impl<'a> Facts<'a> {
@@ -47,6 +48,17 @@ impl<'a> Facts<'a> {
         Ok(number)
     }
 
+    /// The functions that a function spawns, with the lines of the spawns.
+    fn spawns(&self, function: &'a Function<'a>) -> impl Iterator<Item = (usize, u32)> {
+        let mut all = Vec::new();
+        walk(&function.body, &mut |statement| {
+            if let Statement::Spawn { callee, line, .. } = statement {
+                all.extend(self.functions.iter().position(|f| f.name == *callee).map(|to| (to, *line)));
+            }
+        });
+        all.into_iter()
+    }
+
     /// Whether two functions spawn each other, or are the same one and it spawns itself.
     pub(crate) fn same_recursion(&self, from: &str, to: usize) -> bool {
         let from = self.functions.iter().position(|function| function.name == from);
@@ -58,7 +70,7 @@ impl<'a> Facts<'a> {
         let number = |text: &str| text.trim_end_matches(['u', 'U', 'l', 'L']).parse::<u64>().ok();
         let value = match tokens {
             [token] if token.kind == Kind::Number => number(token.text),
-            [token] => self.constants.get(token.text).and_then(|text| number(text)),
+            [token] => self.macros.number(token.text).and_then(number),
             _ => None,
         };
         match value {
@@ -119,7 +131,8 @@ struct Task {
     parts: Vec<Part>,
     /// Its recursion: callers before callees.
     recursion: usize,
-    line: u32,
+    /// The line of a spawn that makes it a recursion.
+    again: Option<u32>,
 }
 
 /// A Cilk program, cut into the parts that become kernels.
@@ -137,9 +150,11 @@ pub struct Program {
 impl Program {
     /// Reads a source and cuts its functions.
     pub fn parse(source: &str) -> std::result::Result<Program, CilkError> {
-        let items = parse(source)?;
-        let facts = facts(source, &items)?;
-        check(&items, &facts)?;
+        let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+        let parsed = parse(source)?;
+        let facts = facts(source, &parsed)?;
+        let items = &parsed.items;
+        check(items, &facts)?;
         let order = recursions(&facts);
         let mut tasks = Vec::new();
         for (number, function) in facts.functions.iter().enumerate() {
@@ -149,7 +164,10 @@ impl Program {
                 parameters: function.parameters.iter().map(|p| Field::new(&p.ty, p.name)).collect(),
                 parts: cut(&facts, function)?,
                 recursion: order.iter().position(|group| group.contains(&number)).unwrap_or(0),
-                line: function.line,
+                again: facts
+                    .spawns(function)
+                    .find(|(to, _)| facts.reaches[*to][number])
+                    .map(|(_, line)| line),
             });
         }
         let globals: Vec<String> = items
@@ -168,25 +186,26 @@ impl Program {
             .zip(&tasks)
             .map(|(function, task)| emit::Kernels { function, parts: &task.parts })
             .collect();
-        let cuda = emit::cuda(&items, &facts, &kernels, &globals);
+        let cuda = emit::cuda(items, &facts, &kernels, &globals);
         let recursions = order.iter().map(|group| facts.reaches[group[0]][group[0]]).collect();
         Ok(Program { source: source.to_string(), tasks, recursions, globals, has_init, cuda })
     }
 
-    /// The kernels as CUDA C++, complete with all that they include.
-    pub fn cuda(&self) -> &str {
-        &self.cuda
+    /// The kernels as CUDA C++, complete with all that they include. Their lines are those of the source, `file`.
+    pub fn cuda(&self, file: &str) -> String {
+        self.cuda.replacen(emit::FILE, &quoted(file), 1)
     }
 
     /// The kernels without the headers, for people.
-    pub fn own_cuda(&self) -> &str {
-        self.cuda.split_once(emit::MARK).map_or(&*self.cuda, |(_, own)| own.trim_start())
+    pub fn own_cuda(&self) -> String {
+        let own = self.cuda.split_once(emit::MARK).map_or(&*self.cuda, |(_, own)| own.trim_start());
+        own.split_inclusive('\n').filter(|line| !line.starts_with("#line")).collect()
     }
 
     /// The value of a call as text, from its bytes; `None` if the function returns nothing.
     pub fn shown_result(&self, call: &Call, bytes: &[u8]) -> Option<String> {
         let ty = &*self.task(call).ok()?.ty;
-        let unsigned = ty.contains("unsigned") || ty.contains("uint") || ty.contains("size_t");
+        let unsigned = ty.contains("unsigned") || ty.contains("size_t");
         Some(match *bytes {
             [a, b, c, d] if ty.contains("float") => f32::from_le_bytes([a, b, c, d]).to_string(),
             [a, b, c, d] if unsigned => u32::from_le_bytes([a, b, c, d]).to_string(),
@@ -199,8 +218,10 @@ impl Program {
                     _ => i64::from_le_bytes(bytes).to_string(),
                 }
             }
+            [a, b] if unsigned => u16::from_le_bytes([a, b]).to_string(),
             [a, b] => i16::from_le_bytes([a, b]).to_string(),
-            [a] => a.to_string(),
+            [a] if unsigned => a.to_string(),
+            [a] => i8::from_le_bytes([a]).to_string(),
             _ => return None,
         })
     }
@@ -211,10 +232,26 @@ impl Program {
     }
 
     /// The program in C, with the keywords removed and a `main` that makes this call ([`PlainRun`](crate::PlainRun)).
-    pub fn plain(&self, call: &Call) -> std::result::Result<String, String> {
+    /// Its lines are those of the source, `file`. It must be compiled with `-finstrument-functions`.
+    pub fn plain(&self, call: &Call, file: &str) -> std::result::Result<String, String> {
         let task = self.task(call)?;
-        let parameters: Vec<&str> = task.parameters.iter().map(|field| &*field.ty).collect();
-        Ok(crate::plain::harness(&self.source, &self.globals, self.has_init, call, &task.ty, &parameters))
+        let harness = crate::plain::Harness {
+            source: &self.source,
+            file: &quoted(file),
+            globals: &self.globals,
+            tasks: self.tasks.iter().map(|task| &*task.name).collect(),
+            has_init: self.has_init,
+            ty: &task.ty,
+            parameters: task.parameters.iter().map(|field| &*field.ty).collect(),
+        };
+        Ok(harness.text(call))
+    }
+
+    /// A function that a call reaches and that spawns itself, directly or through others, and the line of that spawn.
+    pub fn recursion(&self, call: &Call) -> Option<(&str, u32)> {
+        let reached = self.reached(call);
+        let mut tasks = self.tasks.iter().zip(reached).filter(|(_, reached)| *reached);
+        tasks.find_map(|(task, _)| Some((&*task.name, task.again?)))
     }
 
     fn task(&self, call: &Call) -> std::result::Result<&Task, String> {
@@ -251,11 +288,18 @@ impl Program {
         levels: u32,
     ) -> std::result::Result<Graph, String> {
         let first = self.task(call)?;
+        // Every channel of a graph must be filled, so functions that this call never reaches are not in it.
+        let reached = self.reached(call);
         let mut program = Cilk::new(&first.name, width);
         let mut nodes: Vec<Vec<Node>> = vec![Vec::new(); self.tasks.len()];
         for (number, &recursive) in self.recursions.iter().enumerate() {
+            let tasks = self.tasks.iter().enumerate();
+            let tasks: Vec<_> = tasks.filter(|(at, task)| task.recursion == number && reached[*at]).collect();
+            if tasks.is_empty() {
+                continue;
+            }
             let recursion = program.recursion(if recursive { levels } else { 1 });
-            for (at, task) in self.tasks.iter().enumerate().filter(|(_, task)| task.recursion == number) {
+            for (at, task) in tasks {
                 for (i, part) in task.parts.iter().enumerate() {
                     nodes[at].push(match i {
                         0 => program.task_of(recursion, &part.kernel, part.bytes as usize),
@@ -296,7 +340,6 @@ impl Program {
         let words =
             element.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
         let words: Vec<u32> = words.collect();
-        // Functions that this call never reaches have channels that nobody fills.
         let graph = program.graph();
         graph.put_words(nodes[start][0].stack, words);
         Ok(graph.clone())
@@ -307,14 +350,13 @@ impl Program {
         Ok(bytes_of(&self.task(call)?.ty).unwrap_or(0))
     }
 
-    /// Only the functions that a call reaches, so that every channel of its graph is filled.
-    pub fn reached_by(&self, call: &Call) -> std::result::Result<Program, String> {
-        self.task(call)?;
-        let start = self.tasks.iter().position(|task| task.name == call.function).unwrap_or(0);
-        let mut seen = vec![false; self.tasks.len()];
-        let mut to_visit = vec![start];
+    /// By function, whether a call reaches it.
+    fn reached(&self, call: &Call) -> Vec<bool> {
+        let mut reached = vec![false; self.tasks.len()];
+        let mut to_visit: Vec<usize> =
+            self.tasks.iter().position(|task| task.name == call.function).into_iter().collect();
         while let Some(at) = to_visit.pop() {
-            if std::mem::replace(&mut seen[at], true) {
+            if std::mem::replace(&mut reached[at], true) {
                 continue;
             }
             for part in &self.tasks[at].parts {
@@ -324,17 +366,17 @@ impl Program {
                 }));
             }
         }
-        match self.tasks.iter().zip(&seen).find(|(_, seen)| !**seen) {
-            Some((task, _)) => Err(format!(
-                "`{}` (line {}) spawns tasks and is not reached from `{}`; remove it, or call it",
-                task.name, task.line, call.function
-            )),
-            None => Ok(self.clone()),
-        }
+        reached
     }
 }
 
-fn facts<'a>(source: &'a str, items: &'a [Item<'a>]) -> Result<Facts<'a>> {
+/// A file's name as C writes it.
+fn quoted(file: &str) -> String {
+    format!("\"{}\"", file.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn facts<'a>(source: &'a str, parsed: &'a Parsed<'a>) -> Result<Facts<'a>> {
+    let items = &parsed.items;
     let all: Vec<&Function<'a>> = items
         .iter()
         .filter_map(|item| match item {
@@ -383,33 +425,42 @@ fn facts<'a>(source: &'a str, items: &'a [Item<'a>]) -> Result<Facts<'a>> {
             }
         }
     }
-    let mut constants = BTreeMap::new();
-    for item in items {
-        if let Item::Other(text) = item
-            && let Some(definition) = text.strip_prefix('#').map(str::trim_start)
-            && let Some(rest) = definition.strip_prefix("define")
-            && let Ok(tokens) = lex(rest)
-            && let [name, value] = &tokens[..]
-        {
-            constants.insert(name.text, value.text);
+    let facts = Facts { source, functions, reaches, macros: Macros::of(items)?, types: &parsed.types };
+    for token in lex(source)? {
+        if let Some(task) = facts.functions.iter().find(|task| is_part_of(token.text, task.name)) {
+            let message =
+                format!("`{}` is a name of what becomes of `{}`; take another", token.text, task.name);
+            return Err(CilkError::new(token.line, message));
         }
     }
-    Ok(Facts { source, functions, reaches, constants })
+    Ok(facts)
+}
+
+/// Whether a word is one that the kernels of a function use: `fib_1`, `fib_spawn`, `fib_1_frame`.
+fn is_part_of(word: &str, task: &str) -> bool {
+    let Some(rest) = word.strip_prefix(task).and_then(|rest| rest.strip_prefix('_')) else { return false };
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let names = ["part", "spawn", "frame", "saved", "head"];
+    after.is_empty() && !rest.is_empty() || names.contains(&after.trim_start_matches('_'))
 }
 
 /// Groups of functions that spawn each other, callers before callees.
 fn recursions(facts: &Facts<'_>) -> Vec<Vec<usize>> {
+    let reaches = &facts.reaches;
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for at in 0..facts.functions.len() {
-        let with = |group: &&mut Vec<usize>| facts.reaches[at][group[0]] && facts.reaches[group[0]][at];
+        let with = |group: &&mut Vec<usize>| reaches[at][group[0]] && reaches[group[0]][at];
         match groups.iter_mut().find(with) {
             Some(group) => group.push(at),
             None => groups.push(vec![at]),
         }
     }
-    // A group reaches more functions than any group that it reaches.
-    let reached = |group: &Vec<usize>| facts.reaches[group[0]].iter().filter(|reached| **reached).count();
-    groups.sort_by_key(|group| std::cmp::Reverse((reached(group), facts.reaches[group[0]][group[0]])));
+    // A group that reaches another one reaches all of that, too, and what that reaches.
+    let others = |group: &Vec<usize>| {
+        let from = group[0];
+        (0..facts.functions.len()).filter(|&to| reaches[from][to] && !reaches[to][from]).count()
+    };
+    groups.sort_by_key(|group| std::cmp::Reverse(others(group)));
     groups
 }
 
@@ -431,18 +482,19 @@ fn check(items: &[Item<'_>], facts: &Facts<'_>) -> Result<()> {
         let mut wrong = None;
         walk(&function.body, &mut |statement| {
             for tokens in statement.expressions() {
-                let found = bad_expression(tokens, facts, is_task.then_some((&locals[..], &arrays[..])));
+                let locals = is_task.then_some((&locals[..], &arrays[..]));
+                let found = match facts.macros.replaced(tokens) {
+                    Ok(tokens) => bad_expression(&tokens, facts, locals),
+                    Err(error) => Some(error),
+                };
                 wrong = wrong.take().or(found);
             }
         });
         if let Some(error) = wrong {
             return Err(error);
         }
-        if is_task {
-            unbounded(function)?;
-        }
     }
-    Ok(())
+    unbounded(facts)
 }
 
 fn bad_expression(
@@ -451,42 +503,61 @@ fn bad_expression(
     locals: Option<(&[&str], &[&str])>,
 ) -> Option<CilkError> {
     for (at, token) in tokens.iter().enumerate() {
+        let error = |message: String| Some(CilkError::new(token.line, message));
+        let name = token.text;
         let before = at.checked_sub(1).map(|before| &tokens[before]);
         let next = tokens.get(at + 1);
-        let spawns = |f: &&Function<'_>| f.name == token.text && spawns_or_syncs(f);
+        let spawns = |f: &&Function<'_>| f.name == name && spawns_or_syncs(f);
         if next.is_some_and(|next| next.is("(")) && facts.functions.iter().any(spawns) {
-            let name = token.text;
-            let message =
-                format!("`{name}` spawns tasks, so it must be spawned itself: `x = spawn {name}(…);`");
-            return Some(CilkError::new(token.line, message));
+            return error(format!(
+                "`{name}` spawns tasks, so it must be spawned itself: `x = spawn {name}(…);`"
+            ));
         }
         let Some((locals, arrays)) = locals else { continue };
-        let is_operand = |token: &Token<'_>| token.kind != Kind::Sign || token.is(")") || token.is("]");
-        let takes_address = before.is_some_and(|sign| sign.is("&"))
-            && at
-                .checked_sub(2)
-                .is_none_or(|operand| !is_operand(&tokens[operand]) || tokens[operand].is("return"));
-        if takes_address
-            && locals.contains(&token.text)
-            && !next.is_some_and(|next| next.is("[") || next.is("->"))
-            || takes_address && arrays.contains(&token.text)
+        if ["return", "goto", "break", "continue"].contains(&name) {
+            return error(format!("a macro here hides a `{name}`; write it out"));
+        }
+        if token.is("&")
+            && is_unary(tokens, at, facts)
+            && let Some((operand, next)) = operand(&tokens[at + 1..])
+            && (arrays.contains(&operand)
+                || locals.contains(&operand) && !next.is_some_and(|next| next.is("[") || next.is("->")))
         {
-            let message = format!(
-                "the address of `{}` escapes: it moves to memory at a sync; use a variable outside functions",
-                token.text
-            );
-            return Some(CilkError::new(token.line, message));
+            return error(format!(
+                "the address of `{operand}` escapes: it moves to memory at a sync; use a variable outside functions"
+            ));
         }
         let member = before.is_some_and(|sign| sign.is(".") || sign.is("->"));
-        if arrays.contains(&token.text) && !member && !next.is_some_and(|next| next.is("[")) {
-            let message = format!(
-                "the array `{}` escapes by its address: it moves to memory at a sync; use one outside functions",
-                token.text
-            );
-            return Some(CilkError::new(token.line, message));
+        if arrays.contains(&name) && !member && !next.is_some_and(|next| next.is("[")) {
+            return error(format!(
+                "the array `{name}` escapes by its address: it moves to memory at a sync; use one outside functions"
+            ));
         }
     }
     None
+}
+
+/// Whether the sign at a place has no operand before it. A type in brackets is a cast, not an operand.
+fn is_unary(tokens: &[Token<'_>], at: usize, facts: &Facts<'_>) -> bool {
+    let Some(last) = at.checked_sub(1).map(|last| &tokens[last]) else { return true };
+    match last.kind {
+        Kind::Sign if last.is(")") => {
+            let before = tokens[..at - 1].iter().rev();
+            let inside: Vec<_> = before.take_while(|token| !token.is("(") && !token.is(")")).collect();
+            inside.last().is_some_and(|first| facts.types.contains(&first.text))
+        }
+        Kind::Sign => !last.is("]"),
+        Kind::Word => last.is("return") || last.is("sizeof"),
+        _ => false,
+    }
+}
+
+/// The variable with which an operand begins, brackets aside, and the token that follows it and its brackets.
+fn operand<'t, 'a>(tokens: &'t [Token<'a>]) -> Option<(&'a str, Option<&'t Token<'a>>)> {
+    let open = tokens.iter().take_while(|token| token.is("(")).count();
+    let (name, rest) = tokens[open..].split_first()?;
+    let closed = rest.iter().take(open).take_while(|token| token.is(")")).count();
+    (name.kind == Kind::Word).then_some((name.text, rest.get(closed)))
 }
 
 fn spawns_or_syncs(function: &Function<'_>) -> bool {
@@ -497,17 +568,71 @@ fn spawns_or_syncs(function: &Function<'_>) -> bool {
     found
 }
 
-/// Refuses a function that spawns itself whatever its arguments are.
-fn unbounded(function: &Function<'_>) -> Result<()> {
-    for statement in &function.body {
-        match statement {
-            Statement::Spawn { callee, line, .. } if *callee == function.name => {
-                let message =
-                    format!("`{callee}` spawns itself in any case, so it never ends: return before this");
-                return Err(CilkError::new(*line, message));
+/// How a list of statements goes on.
+enum Course<'a> {
+    /// It surely spawns this function, on this line.
+    Spawns(&'a str, u32),
+    MayReturn,
+    Continues,
+}
+
+fn course<'a>(statements: &[Statement<'a>], callees: &[&str]) -> Course<'a> {
+    for statement in statements {
+        let course = match statement {
+            Statement::Spawn { callee, line, .. } if callees.contains(callee) => {
+                Course::Spawns(callee, *line)
             }
-            Statement::Return { .. } | Statement::If { .. } | Statement::While { .. } => return Ok(()),
-            _ => {}
+            Statement::Return { .. } => Course::MayReturn,
+            Statement::Block(body) => course(body, callees),
+            Statement::If { then, otherwise, .. } => {
+                match (course(then, callees), course(otherwise, callees)) {
+                    (Course::Spawns(callee, line), Course::Spawns(..)) => Course::Spawns(callee, line),
+                    (Course::MayReturn, _) | (_, Course::MayReturn) => Course::MayReturn,
+                    _ => Course::Continues,
+                }
+            }
+            Statement::DoWhile { body, .. } if !jumps(body) => course(body, callees),
+            // Perhaps its body is skipped.
+            Statement::While { body, .. } | Statement::DoWhile { body, .. } => match course(body, &[]) {
+                Course::MayReturn => Course::MayReturn,
+                _ => Course::Continues,
+            },
+            _ => Course::Continues,
+        };
+        if !matches!(course, Course::Continues) {
+            return course;
+        }
+    }
+    Course::Continues
+}
+
+fn jumps(statements: &[Statement<'_>]) -> bool {
+    let mut found = false;
+    walk(statements, &mut |statement| found |= matches!(statement, Statement::Jump(_)));
+    found
+}
+
+/// Refuses functions that spawn themselves or each other whatever their arguments are.
+fn unbounded(facts: &Facts<'_>) -> Result<()> {
+    let mut endless = facts.functions.clone();
+    loop {
+        let names: Vec<&str> = endless.iter().map(|function| function.name).collect();
+        endless.retain(|function| matches!(course(&function.body, &names), Course::Spawns(..)));
+        if endless.len() == names.len() {
+            break;
+        }
+    }
+    let names: Vec<&str> = endless.iter().map(|function| function.name).collect();
+    for function in &endless {
+        let Course::Spawns(callee, line) = course(&function.body, &names) else { continue };
+        let number = facts.functions.iter().position(|other| other.name == callee);
+        if number.is_some_and(|number| facts.same_recursion(function.name, number)) {
+            let who = if callee == function.name { "itself" } else { &*format!("`{callee}`") };
+            let (again, name) =
+                (if who == "itself" { "" } else { " and that spawns it again" }, function.name);
+            let message =
+                format!("`{name}` spawns {who} in any case{again}, so it never ends: return before this");
+            return Err(CilkError::new(line, message));
         }
     }
     Ok(())

@@ -33,6 +33,8 @@ pub(crate) enum Statement<'a> {
         callee: &'a str,
         arguments: Vec<Expression<'a>>,
         line: u32,
+        /// Where it stands in the source, which no other spawn does.
+        id: usize,
     },
     Sync {
         line: u32,
@@ -77,11 +79,15 @@ pub(crate) enum Item<'a> {
     Function(Function<'a>),
     /// Variables outside functions: the declaration's text, and their names.
     Globals {
-        text: &'a str,
+        text: String,
         names: Vec<&'a str>,
+        line: u32,
     },
-    /// A type or a `#define`.
-    Other(&'a str),
+    /// A type or a line of the preprocessor.
+    Other {
+        text: &'a str,
+        line: u32,
+    },
 }
 
 /// Calls a function for a statement and all statements within it.
@@ -102,6 +108,17 @@ pub(crate) fn walk<'s, 'a>(statements: &'s [Statement<'a>], visit: &mut dyn FnMu
 }
 
 impl<'a> Statement<'a> {
+    /// The line on which it begins, if it has a text of its own.
+    pub(crate) fn line(&self) -> Option<u32> {
+        match self {
+            Statement::Declare { variable, .. } => Some(variable.line),
+            Statement::Spawn { line, .. } | Statement::Sync { line } | Statement::Return { line, .. } => {
+                Some(*line)
+            }
+            _ => self.expressions().into_iter().flatten().map(|token| token.line).next(),
+        }
+    }
+
     /// The expressions of this statement itself.
     pub(crate) fn expressions<'s>(&'s self) -> Vec<&'s [Token<'a>]> {
         match self {

@@ -7,16 +7,19 @@ use std::process::Command;
 use warploom::{Chip, Device, Error, Launch, Module, Report, SimOptions, Timing, args};
 use warploom_cilk::{Call, PlainRun, Program};
 use warploom_flow::{FlowError, GpuRun};
-use warploom_lab::kernel::KernelFile;
+use warploom_lab::kernel::{CompileOptions, FileError, KernelFile};
 
 use crate::cli::{CilkOptions, CilkPlace, DeviceName};
 use crate::devices::open_gpu;
 use crate::failure::{Exit, Failure};
 use crate::term::{self, grouped, seconds};
 
-/// Levels of a recursion that are tried first; as often doubled as the input needs.
-const FIRST_LEVELS: u32 = 32;
-const MOST_LEVELS: u32 = 4096;
+/// Levels of a recursion: a power of two that is enough for the call.
+const LEAST_LEVELS: u64 = 32;
+const MOST_LEVELS: u64 = 4096;
+
+/// From so many levels on, a run takes long enough to say why.
+const MANY_LEVELS: u64 = 512;
 
 /// Translates, compiles and runs a program, and compares its result with the plain one's.
 pub(crate) fn cilk(options: &CilkOptions) -> Result<Exit, Failure> {
@@ -26,7 +29,7 @@ pub(crate) fn cilk(options: &CilkOptions) -> Result<Exit, Failure> {
     let wrong = |message: String| Failure::input(format!("{}: {message}", path.display()));
     let program = Program::parse(&source).map_err(|error| wrong(error.to_string()))?;
     if options.emit {
-        term::print(program.own_cuda())?;
+        term::print(&program.own_cuda())?;
         return Ok(Exit::Good);
     }
     let Some(call) = &options.call else {
@@ -40,35 +43,76 @@ pub(crate) fn cilk(options: &CilkOptions) -> Result<Exit, Failure> {
         term::print(&format!("program    {} in C\n{value}", call.function))?;
         return Ok(Exit::Good);
     }
-    program.reached_by(&call).map_err(wrong)?;
-    let chip = Chip::load(options.chip.chip.as_deref().unwrap_or("apu"), &options.chip.set)
-        .map_err(|error| Failure::from(Error::from(error)))?;
+    let levels = match options.levels {
+        Some(levels) => levels,
+        None => levels(&program, &call, plain.deepest).map_err(wrong)?,
+    };
+    let chip = Chip::load(&options.chip, &options.set).map_err(|error| Failure::from(Error::from(error)))?;
     let place = match options.device {
         DeviceName::Cuda(ordinal) => Place::Gpu(ordinal),
         DeviceName::Sim => Place::Chip(Box::new(chip)),
     };
     let kernels = folder.0.join("program.cu");
-    write(&kernels, program.cuda())?;
+    write(&kernels, &program.cuda(&path.to_string_lossy()))?;
     let mut compile = options.cuda.compile();
     if !place.has_aggregator() {
         compile.flags.extend(["-DFLOW_GPU".to_string(), "-std=c++17".to_string()]);
         compile.arch.get_or_insert_with(|| PERSISTENT_ARCH.to_string());
     }
-    let file = KernelFile::read(&kernels, &compile)?;
-    let mut levels = options.levels.unwrap_or(FIRST_LEVELS);
-    loop {
-        match run(&program, &call, &plain, &file, &place, levels, options)? {
-            Ran::Done(text) => {
-                term::print(&format!("{text}{value}check      ok: equal to the plain C program's\n"))?;
-                return Ok(Exit::Good);
-            }
-            Ran::Wrong(message) => return Err(Failure::new(Exit::CheckFailed, message)),
-            Ran::TooFewLevels(message) if options.levels.is_some() || levels >= MOST_LEVELS => {
-                return Err(Failure::input(message).help(format!("--levels N, up to {MOST_LEVELS}")));
-            }
-            Ran::TooFewLevels(_) => levels *= 2,
+    let file = compile_kernels(&kernels, path, &source, &compile)?;
+    match run(&program, &call, &plain, &file, &place, levels, options)? {
+        Ran::Done(text) => {
+            term::print(&format!("{text}{value}check      ok: equal to the plain C program's\n"))?;
+            Ok(Exit::Good)
         }
+        Ran::Wrong(message) => Err(Failure::new(Exit::CheckFailed, message)),
     }
+}
+
+/// As many levels as a recursion of this depth needs.
+fn levels(program: &Program, call: &Call, deepest: u64) -> Result<u32, String> {
+    let levels = deepest.next_power_of_two().max(LEAST_LEVELS);
+    let Some((name, line)) = program.recursion(call) else { return Ok(LEAST_LEVELS as u32) };
+    if levels > MOST_LEVELS {
+        return Err(format!(
+            "line {line}: `{name}` spawns itself up to {deepest} levels deep, and a graph has {MOST_LEVELS} at most: \
+             split the work in halves rather than one by one"
+        ));
+    }
+    if levels >= MANY_LEVELS {
+        term::eprint(&format!(
+            "note: `{name}` spawns itself up to {deepest} levels deep (line {line}); a graph of {levels} levels is slow"
+        ));
+    }
+    Ok(levels as u32)
+}
+
+/// Compiles the kernels without fused multiply-add, so that numbers are rounded as in the plain program.
+fn compile_kernels(
+    kernels: &Path,
+    path: &Path,
+    source: &str,
+    options: &CompileOptions,
+) -> Result<KernelFile, Failure> {
+    let name = path.display().to_string();
+    let compile = |flag: Option<&str>| {
+        let mut options = options.clone();
+        options.flags.splice(0..0, flag.map(str::to_string));
+        KernelFile::read_named(kernels, &name, &options)
+    };
+    let file = if source.contains("float") || source.contains("double") {
+        // The same option has two names. nvcc refuses clang's.
+        match compile(Some("-ffp-contract=off")) {
+            Err(error) if error.message.starts_with("nvcc") => compile(Some("--fmad=false")),
+            file => file,
+        }
+    } else {
+        compile(None)
+    };
+    file.map_err(|error| {
+        let message = error.message.replace(&*kernels.to_string_lossy(), &name);
+        Failure::from(FileError { message, ..error })
+    })
 }
 
 /// The least target of the persistent kernel.
@@ -102,7 +146,6 @@ impl Place {
 enum Ran {
     Done(String),
     Wrong(String),
-    TooFewLevels(String),
 }
 
 fn run(
@@ -131,17 +174,26 @@ fn run(
             .and_then(|execution| execution.wait(&|launch| launch))
             .map(|run| handed_out(&run)),
     };
-    let text = match ran {
-        Ok(text) => text,
-        Err(error) if error.to_string().contains("behind the last level") => {
-            return Ok(Ran::TooFewLevels(error.to_string()));
+    let text = ran.map_err(|error| match error {
+        FlowError::Device(error) => Failure::from(error),
+        error => {
+            let message = error.to_string();
+            let room = message.contains("narrower") || message.contains("last level");
+            let failure = Failure::input(message);
+            match room {
+                true => failure.help(format!(
+                    "--width N: elements of each channel, now {}; --levels N: levels of each recursion, now {levels}",
+                    options.width
+                )),
+                false => failure,
+            }
         }
-        Err(FlowError::Device(error)) => return Err(error.into()),
-        Err(error) => return Err(Failure::input(error.to_string())),
-    };
+    })?;
     let bytes = result.read(&gpu)?[0].to_le_bytes();
-    if bytes[..plain.result.len()] != plain.result[..] {
-        let (ours, theirs) = (value_of(&bytes[..plain.result.len()]), value_of(&plain.result));
+    let ours = &bytes[..plain.result.len()];
+    if *ours != plain.result[..] {
+        let shown = |bytes| program.shown_result(call, bytes).unwrap_or_default();
+        let (ours, theirs) = (shown(ours), shown(&plain.result));
         return Ok(Ran::Wrong(format!("the graph returns {ours}, the plain C program {theirs}")));
     }
     for ((&address, expected), name) in globals.iter().zip(&plain.after).zip(program.globals()) {
@@ -196,15 +248,6 @@ fn addresses(gpu: &mut Device, module: &Module, program: &Program) -> Result<Vec
     Ok(found.read(gpu)?)
 }
 
-fn value_of(bytes: &[u8]) -> i64 {
-    let mut all = [0; 8];
-    all[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
-    match bytes.len() {
-        4 => i64::from(u32::from_le_bytes([all[0], all[1], all[2], all[3]])),
-        _ => i64::from_le_bytes(all),
-    }
-}
-
 fn value_text(program: &Program, call: &Call, bytes: &[u8]) -> String {
     let text = format!("{}({})", call.function, call.arguments.join(", "));
     match program.shown_result(call, bytes) {
@@ -215,14 +258,14 @@ fn value_text(program: &Program, call: &Call, bytes: &[u8]) -> String {
 
 /// Compiles the program without its keywords by the C compiler of the host, and runs it.
 fn run_plain(program: &Program, call: &Call, folder: &Path, path: &Path) -> Result<PlainRun, Failure> {
-    let text =
-        program.plain(call).map_err(|message| Failure::input(format!("{}: {message}", path.display())))?;
+    let wrong = |message: String| Failure::input(format!("{}: {message}", path.display()));
+    let text = program.plain(call, &path.to_string_lossy()).map_err(wrong)?;
     let (source, binary) = (folder.join("plain.c"), folder.join("plain"));
     write(&source, &text)?;
     let compilers = ["cc", "gcc", "clang"];
-    let compile = |compiler: &&str| {
-        Command::new(compiler).args(["-std=gnu11", "-O1", "-w", "-o"]).arg(&binary).arg(&source).output().ok()
-    };
+    let flags = ["-std=gnu11", "-O1", "-w", "-ffp-contract=off", "-finstrument-functions", "-o"];
+    let compile =
+        |compiler: &&str| Command::new(compiler).args(flags).arg(&binary).arg(&source).output().ok();
     let Some(output) = compilers.iter().find_map(compile) else {
         let message = format!("no C compiler for the plain program: looked for {}", compilers.join(", "));
         return Err(Failure::input(message));
@@ -233,6 +276,14 @@ fn run_plain(program: &Program, call: &Call, folder: &Path, path: &Path) -> Resu
         return Err(Failure::input(format!("the plain C program does not compile:\n{}", said.trim_end())));
     }
     let ran = Command::new(&binary).output()?;
+    if ran.status.code().is_none()
+        && let Some((name, line)) = program.recursion(call)
+    {
+        return Err(wrong(format!(
+            "line {line}: probably recursion without a bound: `{name}` calls itself here; the plain C program dies: {}",
+            ran.status
+        )));
+    }
     if !ran.status.success() {
         return Err(Failure::input(format!("the plain C program fails: {}", ran.status)));
     }
@@ -246,7 +297,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::input(format!("cannot write `{}`: {error}", path.display())))
 }
 
-/// A folder for what is compiled, removed in the end.
+/// A folder for what is compiled, removed in the end, and when Ctrl-C ends the process.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -255,6 +306,12 @@ impl Folder {
         fs::create_dir_all(&path).map_err(|error| {
             Failure::input(format!("cannot make the folder `{}`: {error}", path.display()))
         })?;
+        let folder = path.clone();
+        // Without a handler Ctrl-C still ends the process.
+        let _ = ctrlc::set_handler(move || {
+            let _ = fs::remove_dir_all(&folder);
+            std::process::exit(Exit::Interrupted as i32);
+        });
         Ok(Folder(path))
     }
 }

@@ -57,9 +57,12 @@ pub(crate) struct CilkOptions {
     /// Host threads that the timed model uses
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// The chip [default: apu].
-    #[command(flatten)]
-    pub chip: ChipOptions,
+    /// A built-in chip (see `warploom chips`) or the path of a chip file
+    #[arg(long, value_name = "NAME|FILE", default_value = "apu")]
+    pub chip: String,
+    /// Change a value of the chip: `--set sm.count=1`; repeat for more
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// The compiler of CUDA.
     #[command(flatten)]
     pub cuda: CudaOptions,
