@@ -267,7 +267,9 @@ fn misuse_is_told() {
                 [%r1+{offset}], [%d0], {size}, [%r2];"
         )
     };
-    fault(&bytes(20, 0), "not a multiple of 16");
+    fault(&bytes(20, 0), "copies multiples of 16 bytes");
+    let held = bytes(16, 0).replace(", 16,", ", %r3,");
+    fault(&format!("mov.u32 %r3, 20; {held}"), "not a multiple of 16");
     fault(&bytes(32, 8), "not a multiple of 16");
     fault(&bytes(4096, 0), "past the end");
     fault(&bytes(1 << 20, 0), "shared memory");

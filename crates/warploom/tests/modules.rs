@@ -145,7 +145,7 @@ fn a_kernel_that_is_not_modelled_does_not_take_its_neighbours_along() {
 
 #[test]
 fn a_wrong_instruction_refuses_the_module() {
-    let text = MIXED.replace("mov.b32 %r0, 5;", "mov.b32 %r0;");
+    let text = MIXED.replace("mov.b32 %r0, 5;", "mov.b32 %r0, %rd0;");
     assert!(matches!(Device::sim("gtx480").unwrap().load_ptx(&text), Err(Error::Load(_))));
 }
 

@@ -45,7 +45,7 @@ fn run(mma: Mma, element: impl Fn(usize, usize, usize) -> u64) -> Vec<Vec<u64>> 
     let mut registers = Registers { words: &mut words, preds: &mut preds, frame: 0 };
     let [a, b, c] = [0, 1, 2].map(|at| Operand::Vec(VecId(at)));
     let inst = Inst::new(Op::Mma(mma), Dst::Vec(VecId(3)), &[a, b, c]);
-    multiply(mma, &inst, &mut registers, &lists, ALL);
+    multiply(mma, &inst, &mut registers, &lists, ALL).unwrap();
     let mut found = vec![vec![u64::MAX; 8]; mma.rows()];
     let mut sums = [0; MOST];
     gather(&fragments[3], (0, 0), &registers, &lists[3], &mut sums);

@@ -162,6 +162,9 @@ pub(super) fn mbarrier(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         ("try_wait", MbarrierOp::TestWait),
         ("pending_count", MbarrierOp::PendingCount),
     ])?;
+    if matches!(verb, MbarrierOp::ExpectTx | MbarrierOp::CompleteTx) || oc.peek("expect_tx") {
+        b.since("the transaction count of `mbarrier`", (8, 0), "sm_90")?;
+    }
     oc.ty(&[Ty::B64])?;
     if verb == MbarrierOp::PendingCount {
         let [count, state] = oc.operands()?;

@@ -121,7 +121,15 @@ pub(super) fn mma(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         );
     };
     let chip = if bits == Some(BitProduct::And) { "sm_80" } else { chip };
-    b.since(&format!("`{}`", oc.name()), (6, 4), chip)?;
+    let version = match (chip, bits) {
+        (_, Some(BitProduct::And)) => (7, 1),
+        ("sm_70", _) => (6, 4),
+        ("sm_75", None) => (6, 5),
+        ("sm_89", _) => (8, 4),
+        ("sm_90", _) => (7, 8),
+        _ => (7, 0),
+    };
+    b.since(&format!("`{}`", oc.name()), version, chip)?;
     if nearest == Some(false) {
         return Err(oc.not_modelled(format!("`{}`: products are rounded to nearest only", oc.name())));
     }

@@ -123,6 +123,9 @@ fn form<'i>(
     if access.bytes() > 32 {
         return Err(oc.error(format!("`{}` moves {} bytes, more than 32", oc.name(), access.bytes())));
     }
+    if access.bytes() > 16 {
+        b.since(&format!("`{}`", oc.name()), (8, 8), "sm_100")?;
+    }
     let operands = operands_and_policy(b, oc, 2, policy)?;
     Ok(Form { place, access, quad, operands })
 }

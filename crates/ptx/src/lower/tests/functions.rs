@@ -162,18 +162,21 @@ fn instructions_need_their_target_and_version() {
         ("7.8", "sm_80", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [r0], {r1};", "needs sm_90 or later"),
         ("7.8", "sm_90", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [r0], {r1};", ""),
         ("8.0", "sm_75", mma, "needs sm_80 or later, the target is sm_75"),
+        ("6.5", "sm_80", mma, "needs PTX 7.0, this is 6.5"),
         ("8.0", "sm_80", mma, ""),
         ("8.6", "sm_90", "cvt.rn.satfinite.tf32.f32 r0, f0;", "needs sm_100 or later"),
         ("8.6", "sm_100", "cvt.rn.satfinite.tf32.f32 r0, f0;", ""),
         ("8.6", "sm_90", "cvt.rna.satfinite.tf32.f32 r0, f0;", ""),
         ("8.6", "sm_100", "max.f32 f0, f1, f2, f3;", "with three inputs needs PTX 8.8, this is 8.6"),
+        ("8.6", "sm_90", "ld.global.v4.b64 {d, d, d, d}, [d];", "needs sm_100 or later"),
+        ("8.0", "sm_80", "mbarrier.expect_tx.relaxed.cta.shared.b64 [r0], 8;", "needs sm_90 or later"),
         ("6.0", "sm_80", "redux.sync.add.s32 r0, r1, -1;", "needs PTX 7.0, this is 6.0"),
         ("8.0", "sm_90", "setmaxnreg.inc.sync.aligned.u32 240;", "needs sm_90a"),
         ("8.6", "sm_100f", "setmaxnreg.inc.sync.aligned.u32 240;", ""),
     ] {
         let text = format!(
             ".version {version}\n.target {target}\n.address_size 64
-            .entry k() {{ .reg .b32 r<4>; .reg .f32 f<4>; {instruction} ret; }}"
+            .entry k() {{ .reg .b32 r<4>; .reg .b64 d; .reg .f32 f<4>; {instruction} ret; }}"
         );
         match good_kernels(&text) {
             Ok(_) => assert_eq!(needs, "", "{instruction}"),
