@@ -130,6 +130,52 @@ fn a_program_takes_over() {
     assert_eq!(std::fs::read_to_string(dir.join("launches.jsonl")).unwrap(), "");
 }
 
+/// Runs a script of the shell as the program, with an empty library as the runtime.
+fn measured(dir: &Path, words: &[&str], script: &str) -> Output {
+    let library = dir.join("empty.so");
+    std::fs::write(&library, "").unwrap();
+    Command::new(env!("CARGO_BIN_EXE_warploom"))
+        .arg("exec")
+        .args(words)
+        .args(["--", "/bin/sh", "-c", script])
+        .current_dir(dir)
+        .env("XDG_CACHE_HOME", dir.join("cache"))
+        .env("WARPLOOM_CUDART", &library)
+        .output()
+        .unwrap()
+}
+
+/// A program that is measured keeps its exit code, however it ends, and what the runtime has written is shown.
+#[test]
+fn exit_codes_of_programs_that_are_measured() {
+    let dir = scratch("exec_measured");
+    let output = measured(&dir, &["--profile"], "exit 9");
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(9), "{err}");
+    assert!(err.contains("has launched no kernel"), "{err}");
+    let locks = r#"{"acquired":0,"failed_intra":0,"failed_inter":0,"wait_ok":0,"wait_fail":0}"#;
+    let kernel = format!(
+        r#"{{"chip":"gtx480","name":"add","launches":2,"timed":1,"failed":0,"cycles":50,"warp_cycles":40,
+            "warp_insts":30,"simd_efficiency":1.0,"seconds":1e-6,"locks":{locks},"profile":null,"over_time":null}}"#
+    );
+    std::fs::write(dir.join("kernel.json"), kernel).unwrap();
+    let script = "cp kernel.json \"$WARPLOOM_PROFILE/1-0.json\"; kill -ABRT $$";
+    let output = measured(&dir, &["--report", "page.html"], script);
+    assert_eq!(output.status.code(), Some(134), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(std::fs::read_to_string(dir.join("page.html")).unwrap().contains("add"));
+}
+
+#[test]
+fn failed_launches_are_no_good_comparison() {
+    let dir = scratch("exec_failed");
+    let line = r#"{"model":"timing","cycles":5,"warp_insts":5,"simd_efficiency":1.0,"error":"a fault"}"#;
+    std::fs::write(dir.join("line.json"), format!("{line}\n")).unwrap();
+    let output = measured(&dir, &["--compare"], "cat line.json >> \"$WARPLOOM_JSON\"");
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.contains("lrr: 1 launch failed"), "{err}");
+}
+
 /// A driver that is Warploom's own is never taken for a real GPU's.
 #[cfg(feature = "cuda")]
 #[test]

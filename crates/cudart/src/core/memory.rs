@@ -275,7 +275,7 @@ impl Open {
         }
         match self.allocation(address) {
             Some((start, _)) => complain(format!(
-                "a free of {address:#x}, which is not the start of an allocation: it is {} bytes behind one",
+                "a free of {address:#x}, which is byte {} of an allocation and not its start",
                 address - start
             )),
             None => complain(format!("a free of {address:#x}: {}", self.memory.place_of_lost(address))),
