@@ -448,8 +448,8 @@ fn is_part_of(word: &str, task: &str) -> bool {
 fn recursions(facts: &Facts<'_>) -> Vec<Vec<usize>> {
     let reaches = &facts.reaches;
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for at in 0..facts.functions.len() {
-        let with = |group: &&mut Vec<usize>| reaches[at][group[0]] && reaches[group[0]][at];
+    for (at, reached) in reaches.iter().enumerate() {
+        let with = |group: &&mut Vec<usize>| reached[group[0]] && reaches[group[0]][at];
         match groups.iter_mut().find(with) {
             Some(group) => group.push(at),
             None => groups.push(vec![at]),
