@@ -167,9 +167,11 @@ impl From<Error> for Failure {
                 let state = state.as_ref().map(|state| format!("\n{state}")).unwrap_or_default();
                 format!("interrupted after {after}{state}")
             }
-            Error::Hang { hang: Some(hang), report, .. } => {
+            Error::Hang { message, hang: Some(hang), report } => {
                 let kernel = shown_name(&hang.kernel);
-                Hang { kernel, chip: report.chip.clone(), ..(**hang).clone() }.to_string()
+                // What a graph adds to its hang: which channels hold what.
+                let more = message.strip_prefix(&hang.to_string()).unwrap_or_default();
+                Hang { kernel, chip: report.chip.clone(), ..(**hang).clone() }.to_string() + more
             }
             Error::Fault { fault: Some(fault), .. } => {
                 Fault { kernel: shown_name(&fault.kernel), ..(**fault).clone() }.to_string()

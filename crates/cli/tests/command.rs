@@ -487,6 +487,16 @@ fn chips_that_do_not_exist() {
 }
 
 #[test]
+fn hangs_of_graphs_name_channels() {
+    let stuck = refused(4, &["work fibonacci n=16 width=64 tasks=main"]);
+    assert!(stuck.contains("1 wavefront yielded and not restarted (1 for [channel "), "{stuck}");
+    assert!(stuck.contains("\nChannels with elements that are not freed:\n"), "{stuck}");
+    assert!(!stuck.contains("0x"), "{stuck}");
+    let stack = refused(2, &["work fibonacci n=8 on=cuda --chip gtx480"]);
+    assert!(stack.contains("takes independent threads; `gtx480` has a SIMT stack"), "{stack}");
+}
+
+#[test]
 fn failures_as_json() {
     let output = warploom(&format!("{} --json", SMALL.replace("gtx480", "gtx9000")));
     assert_eq!(code(&output), 2);

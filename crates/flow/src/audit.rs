@@ -120,13 +120,9 @@ pub(crate) fn describe(plan: &Plan, placement: &Placement, lives: &[Life]) -> St
     for &at in held.iter().take(MOST_LISTED) {
         let (life, width) = (&lives[at], placement.channels[at].shape.width);
         let room = width.saturating_sub(life.used());
-        let address = placement.channels[at].descriptor;
         let (name, left) = (&plan.names.channels[at], life.left());
         let kernel = &plan.names.kernels[plan.cells[at].kernel];
-        let _ = write!(
-            text,
-            "\n  {name} ({address:#x}): {left} for kernel `{kernel}`, room for {room} of {width}"
-        );
+        let _ = write!(text, "\n  {name}: {left} for kernel `{kernel}`, room for {room} of {width}");
     }
     if held.len() > MOST_LISTED {
         let _ = write!(text, "\n  and {} more", held.len() - MOST_LISTED);

@@ -90,6 +90,11 @@ pub struct Channel {
 }
 
 impl Channel {
+    /// Address of its arrays, which lie side by side.
+    pub(crate) fn arrays(&self) -> u64 {
+        self.elements
+    }
+
     /// A channel with its descriptor and its arrays at these addresses.
     pub fn at(shape: Shape, descriptor: u64, arrays: u64) -> Channel {
         let entries = arrays + shape.element_bytes().next_multiple_of(64);

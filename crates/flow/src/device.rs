@@ -46,6 +46,19 @@ impl Placement {
         Placement { channels, ends, bytes: arrays - base }
     }
 
+    /// Gives descriptors and arrays, which lie in `memory`, the names of their channels.
+    pub(crate) fn name(&self, plan: &Plan, gpu: &mut Device, memory: &Buffer<u32>) -> warploom::Result<()> {
+        for (channel, name) in self.channels.iter().zip(&plan.names.channels) {
+            let name = name.replace('`', "");
+            let arrays = (channel.arrays(), channel.shape.array_bytes(), format!("arrays of {name}"));
+            for (address, bytes, name) in [(channel.descriptor, DESCRIPTOR_BYTES, name), arrays] {
+                let start = (address - memory.address()) / 4;
+                memory.name_range(gpu, start as usize, (bytes / 4) as usize, &name)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes descriptors and initial elements. Returns the number of initial elements per channel.
     pub(crate) fn fill(&self, graph: &Graph, plan: &Plan, memory: &Arena<AtomicU32>) -> Vec<u32> {
         let mut initial = Vec::new();
@@ -110,6 +123,7 @@ impl Graph {
         }
         let memory = gpu.zeros_named::<u32>("channels", bytes.div_ceil(4) as usize)?;
         let placement = Placement::new(self, &plan, memory.address());
+        placement.name(&plan, gpu, &memory)?;
         let image = Arena::<AtomicU32>::new(memory.address(), bytes);
         let initial = placement.fill(self, &plan, &image);
         for (address, words) in image.pieces(PIECE_WORDS) {

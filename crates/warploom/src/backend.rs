@@ -48,6 +48,9 @@ pub(crate) trait Backend: fmt::Debug + Send {
     /// Allocates memory that is all zeros.
     fn allocate_zeroed(&mut self, bytes: u64, name: &str) -> Result<u64>;
 
+    /// Gives a part of an allocation a name for messages.
+    fn name_part(&mut self, _address: u64, _bytes: u64, _name: &str) {}
+
     /// Fails if no allocation begins there.
     fn free(&mut self, address: u64) -> Result<()>;
 

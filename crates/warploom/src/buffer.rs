@@ -70,6 +70,14 @@ impl<T: Pod> Buffer<T> {
         device.backend_mut().write(at, bytemuck::cast_slice(data))
     }
 
+    /// Gives `len` elements from `start` on a name of their own, which messages and profiles show in the place of the
+    /// buffer's. Such ranges must not overlap. A real GPU has no use for it.
+    pub fn name_range(&self, device: &mut Device, start: usize, len: usize, name: &str) -> Result<()> {
+        let at = self.place(device, start, len)?;
+        device.backend_mut().name_part(at, (len * size_of::<T>()) as u64, name);
+        Ok(())
+    }
+
     /// The address of a range that must lie inside the buffer. Refuses another device than the buffer's own.
     fn place(&self, device: &Device, start: usize, len: usize) -> Result<u64> {
         device.owns("buffer", self.device)?;

@@ -159,6 +159,10 @@ impl Backend for Sim {
         Ok(address)
     }
 
+    fn name_part(&mut self, address: u64, bytes: u64, name: &str) {
+        self.gpu.memory().name_part(address, bytes, name);
+    }
+
     fn free(&mut self, address: u64) -> Result<()> {
         let memory = self.gpu.memory();
         if memory.free(address) {

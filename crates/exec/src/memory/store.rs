@@ -73,11 +73,21 @@ pub struct Allocation {
     written: Option<BitSet>,
 }
 
+/// A part of an allocation that messages name.
+#[derive(Debug)]
+struct Part {
+    base: u64,
+    bytes: u64,
+    name: String,
+}
+
 /// Device memory.
 #[derive(Debug)]
 pub struct Memory {
     /// Sorted by address.
     allocations: Vec<Allocation>,
+    /// Sorted by address. They do not overlap.
+    parts: Vec<Part>,
     freed: Vec<(u64, u64, String)>,
     next: u64,
     used: u64,
@@ -91,6 +101,7 @@ impl Memory {
     pub fn new(total: u64, track_writes: bool) -> Self {
         Memory {
             allocations: Vec::new(),
+            parts: Vec::new(),
             freed: Vec::new(),
             next: GLOBAL_BASE,
             used: 0,
@@ -194,6 +205,7 @@ impl Memory {
         let Ok(at) = self.allocations.binary_search_by_key(&address, |a| a.base) else { return false };
         let gone = self.allocations.remove(at);
         self.used -= gone.bytes.len() as u64;
+        self.parts.retain(|part| part.base.wrapping_sub(gone.base) >= gone.bytes.len() as u64);
         if self.freed.len() == REMEMBERED {
             self.freed.remove(0);
         }
@@ -339,8 +351,20 @@ impl Memory {
         }
     }
 
-    /// The name of the allocation or variable that holds a good address, and the address's offset in it.
+    /// Gives a part of an allocation a name of its own for messages. It must not touch another such part.
+    pub fn name_part(&mut self, address: u64, bytes: u64, name: impl Into<String>) {
+        let at = self.parts.partition_point(|part| part.base < address);
+        self.parts.insert(at, Part { base: address, bytes, name: name.into() });
+    }
+
+    /// The name of the allocation, its part, or variable that holds a good address, and the address's offset in it.
     pub fn name(&self, address: u64) -> Option<(&str, u64)> {
+        let after = self.parts.partition_point(|part| part.base <= address);
+        if let Some(part) = after.checked_sub(1).map(|at| &self.parts[at])
+            && address - part.base < part.bytes
+        {
+            return Some((&part.name, address - part.base));
+        }
         let Allocation { base, name, .. } = &self.allocations[self.find(address)?];
         let name = name.strip_prefix("variable `").and_then(|n| n.strip_suffix('`')).unwrap_or(name);
         Some((name, address - base))
@@ -551,6 +575,18 @@ mod tests {
         assert_eq!(memory.name(buffer + 16), Some(("buffer 0", 16)));
         assert_eq!(memory.name(variable), Some(("lock", 0)));
         assert_eq!(memory.name(buffer + 64), None);
+        memory.name_part(buffer + 48, 16, "tail");
+        memory.name_part(buffer + 8, 8, "count");
+        let named =
+            |memory: &Memory, offset| memory.name(buffer + offset).map(|(name, at)| (name.to_string(), at));
+        let expected =
+            [(7, "buffer 0", 7), (8, "count", 0), (15, "count", 7), (16, "buffer 0", 16), (63, "tail", 15)];
+        for (offset, name, at) in expected {
+            assert_eq!(named(&memory, offset), Some((name.to_string(), at)));
+        }
+        assert_eq!(named(&memory, 64), None);
+        assert!(memory.free(buffer));
+        assert_eq!(named(&memory, 8), None);
     }
 
     #[test]

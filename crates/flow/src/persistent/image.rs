@@ -129,6 +129,7 @@ impl Image {
         let base = memory.address();
         let image = Arena::<AtomicU32>::new(base, bytes);
         let placement = Placement::new(graph, plan, base);
+        placement.name(plan, gpu, &memory)?;
         let initial = placement.fill(graph, plan, &image);
         let run = base + channels;
         for descriptor in

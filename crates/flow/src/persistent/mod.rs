@@ -9,7 +9,7 @@ mod levels;
 
 use std::time::Duration;
 
-use warploom::{Device, Error, Launch, Module, Report, args};
+use warploom::{Device, Divergence, Error, Launch, Module, Report, args};
 
 use crate::audit::{Life, audit, suspects};
 use crate::error::{FlowError, Result};
@@ -67,6 +67,14 @@ impl Graph {
     /// Prepares the graph for a GPU without an aggregator. `module` has its kernels, compiled with `FLOW_GPU`.
     pub fn execute_on_gpu<'d>(&self, gpu: &'d mut Device, module: &Module) -> Result<GpuExecution<'d>> {
         self.check()?;
+        if let Some(chip) = gpu.chip().filter(|chip| chip.sm.divergence != Divergence::IndependentThreads) {
+            let reason = format!(
+                "lanes of its scheduler wait for each other, which takes independent threads; `{}` has a SIMT stack: \
+                 take --chip h200, or an apu's aggregator",
+                chip.name
+            );
+            return Err(FlowError::Misuse { graph: self.name.clone(), reason });
+        }
         if let Some(stack) = self.stacks.iter().find(|stack| !stack.arrivals.is_empty()) {
             let reason = format!(
                 "elements of channel `{}` come while it runs (`put_at`), which takes an aggregator; `put` them before",

@@ -11,6 +11,10 @@ const SHOWN: usize = 3;
 pub(super) fn describe(unit: &Unit<'_>, memory: &Memory) -> String {
     let dispatcher = &unit.dispatcher;
     let mut parts = Vec::new();
+    let word = |address: u64| match memory.name(address) {
+        Some((name, offset)) => format!("[{name}+{offset}]"),
+        None => format!("[{address:#x}]"),
+    };
     let mut loads: Vec<u64> = unit.last_loads.iter().flatten().copied().collect();
     loads.sort_unstable();
     loads.dedup();
@@ -21,11 +25,7 @@ pub(super) fn describe(unit: &Unit<'_>, memory: &Memory) -> String {
     } else if loads.is_empty() {
         "sleeps or computes".to_string()
     } else {
-        let word = |&address: &u64| match memory.name(address) {
-            Some((name, offset)) => format!("[{name}+{offset}]"),
-            None => format!("[{address:#x}]"),
-        };
-        format!("polls {}", loads.iter().map(word).collect::<Vec<_>>().join(", "))
+        format!("polls {}", loads.into_iter().map(word).collect::<Vec<_>>().join(", "))
     });
     match dispatcher.waiting() {
         0 => parts.push("has nothing to start".to_string()),
@@ -40,7 +40,8 @@ pub(super) fn describe(unit: &Unit<'_>, memory: &Memory) -> String {
             }
         }
         let shown = resources.iter().take(SHOWN);
-        let list: Vec<_> = shown.map(|(resource, count)| format!("{count} for {resource:#x}")).collect();
+        let list: Vec<_> =
+            shown.map(|&(resource, count)| format!("{count} for {}", word(resource))).collect();
         let more = if resources.len() > SHOWN { ", …" } else { "" };
         let count = counted(dispatcher.away.len() as u64, "wavefront");
         parts.push(format!("{count} yielded and not restarted ({}{more})", list.join(", ")));
