@@ -30,7 +30,13 @@ impl LaneMask {
 
     #[inline(always)]
     pub fn count(self) -> u32 {
-        self.0.count_ones()
+        const FULL: u64 = u32::MAX as u64;
+        // Mostly it is none or all of a warp's 32 lanes, and a host that need not be new counts bits in many steps.
+        match self.0 {
+            FULL => 32,
+            0 => 0,
+            some => count_bits(some),
+        }
     }
 
     #[inline(always)]
@@ -54,6 +60,12 @@ impl LaneMask {
     pub fn first(self) -> Option<usize> {
         (self.0 != 0).then(|| self.0.trailing_zeros() as usize)
     }
+}
+
+/// Not inlined: the compiler would count first and ask afterwards whether that was necessary.
+#[inline(never)]
+fn count_bits(bits: u64) -> u32 {
+    bits.count_ones()
 }
 
 impl BitAnd for LaneMask {

@@ -126,11 +126,8 @@ impl<E: Copy> Wheel<E> {
         debug_assert!(self.next_cycle() >= now, "cycle {now} skips events of cycle {}", self.next_cycle());
         self.now = now;
         // Before anything can be pushed into the slots that these cycles now have: this keeps the order.
-        while let Some(Reverse(far)) = self.far.peek().copied()
-            && far.at - now < SLOTS as u64
-        {
-            self.far.pop();
-            self.push_near(far.at, far.event);
+        if self.far.peek().is_some_and(|Reverse(far)| far.at - now < SLOTS as u64) {
+            self.bring_near(now);
         }
         let slot = now.0 as usize % SLOTS;
         let word = slot / 64;
@@ -145,6 +142,17 @@ impl<E: Copy> Wheel<E> {
         }
         self.next = self.find_next();
         due
+    }
+
+    /// Far events that are now in the ring's range move there.
+    #[inline(never)]
+    fn bring_near(&mut self, now: Cycle) {
+        while let Some(Reverse(far)) = self.far.peek().copied()
+            && far.at - now < SLOTS as u64
+        {
+            self.far.pop();
+            self.push_near(far.at, far.event);
+        }
     }
 
     /// The next of the events that were taken. Others may be pushed in between.

@@ -199,7 +199,7 @@ impl<const N: usize> WarpAccess<N> {
             lanes.add(piece.space, piece.mask);
             note_remote(remote, piece);
             if !reach.moves_later(piece.space) {
-                reach.gather(warp, piece, rows.data_mut(bytes));
+                reach.gather_inline(warp, piece, rows.data_mut(bytes));
             }
         })
     }

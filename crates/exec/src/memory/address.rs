@@ -3,6 +3,7 @@
 use warploom_isa::{Inst, Kernel, Operand};
 
 use crate::kit::lane_mask::LaneMask;
+use crate::lanes::all_lanes;
 use crate::warp::Warp;
 use crate::warp::control::Activation;
 
@@ -24,11 +25,15 @@ impl<const N: usize> Addresses<N> {
     #[inline(always)]
     pub fn of(lanes: [u64; N], mask: LaneMask) -> Self {
         // Lanes that take no part hold anything, so only full warps are looked at.
-        if mask.count() as usize != N {
+        if mask != all_lanes::<N>() {
             return Addresses::Lanes(lanes);
         }
         let first = lanes[0];
         let step = lanes[1].wrapping_sub(first);
+        // The last lane tells of most others that they have no pattern.
+        if lanes[N - 1] != first.wrapping_add(step.wrapping_mul(N as u64 - 1)) {
+            return Addresses::Lanes(lanes);
+        }
         // From lane to lane: a product for each lane would cost the host three times as much.
         let mut off = 0u64;
         for lane in 1..N {
@@ -42,6 +47,33 @@ impl<const N: usize> Addresses<N> {
             Addresses::Stride { first, step }
         } else {
             Addresses::Lanes(lanes)
+        }
+    }
+
+    /// As [`Addresses::of`] for addresses of 32 bits, of which twice as many fit a vector of the host.
+    #[inline(always)]
+    fn of_narrow(lanes: [u32; N], mask: LaneMask) -> Self {
+        let step = lanes[1].wrapping_sub(lanes[0]);
+        let [first, stride, last] = [lanes[0], step, lanes[N - 1]].map(u64::from);
+        // Otherwise lanes wrap around or go downwards, or the last one tells that they have no pattern.
+        let mut regular = mask == all_lanes::<N>() && first + stride * (N as u64 - 1) == last;
+        if regular {
+            let mut off = 0;
+            for lane in 1..N {
+                off |= lanes[lane].wrapping_sub(lanes[lane - 1]) ^ step;
+            }
+            regular = off == 0;
+        }
+        if !regular {
+            let mut wide = [0; N];
+            for (wide, lane) in wide.iter_mut().zip(lanes) {
+                *wide = u64::from(lane);
+            }
+            Addresses::Lanes(wide)
+        } else if step == 0 {
+            Addresses::Uniform(first)
+        } else {
+            Addresses::Stride { first, step: stride }
         }
     }
 
@@ -72,12 +104,11 @@ impl<const N: usize> Addresses<N> {
             }
             base => {
                 // 32-bit addresses wrap as 32-bit registers do.
-                let narrow = warp.registers(activation).read32(base);
-                let mut lanes = [0; N];
-                for (address, base) in lanes.iter_mut().zip(narrow) {
-                    *address = base.wrapping_add(offset as u32) as u64;
+                let mut narrow = warp.registers(activation).read32(base);
+                for address in &mut narrow {
+                    *address = address.wrapping_add(offset as u32);
                 }
-                Addresses::of(lanes, mask)
+                Addresses::of_narrow(narrow, mask)
             }
         }
     }
@@ -151,8 +182,11 @@ impl<const N: usize> Addresses<N> {
             Addresses::Uniform(address) => LaneMask(mask.0 * inside(*address) as u64),
             Addresses::Stride { .. } if inside(self.at(0)) && inside(self.at(N - 1)) => mask,
             Addresses::Lanes(lanes) => {
-                // Mostly all are inside, which is found out faster than who is.
-                if lanes.iter().fold(true, |all, &address| all & inside(address)) {
+                // Mostly all are inside, which is found out faster than who is. The bits that any lane has are a number
+                // that is no less than the largest.
+                if start == 0 && lanes.iter().fold(0, |bits, address| bits | address) < room
+                    || lanes.iter().fold(true, |all, &address| all & inside(address))
+                {
                     return mask;
                 }
                 let mut found = 0u64;
@@ -194,6 +228,24 @@ mod tests {
         let down = Addresses::<32>::of(std::array::from_fn(|l| 4096 - 8 * l as u64), ALL);
         assert!(matches!(down, Addresses::Lanes(_)));
         assert!(matches!(Addresses::<32>::of([7; 32], LaneMask(0xffff)), Addresses::Lanes(_)));
+    }
+
+    #[test]
+    fn narrow_addresses_have_the_pattern_of_wide_ones() {
+        let strides = [0, 4, 0u32.wrapping_sub(4), 1 << 27, 1 << 28].into_iter();
+        for step in strides {
+            for first in [0, 64, 0x8000_0000, u32::MAX - 124, u32::MAX - 123, u32::MAX] {
+                let mut lanes: [u32; 32] =
+                    std::array::from_fn(|lane| first.wrapping_add(step.wrapping_mul(lane as u32)));
+                for mask in [ALL, LaneMask(0xffff)] {
+                    let [narrow, wide] =
+                        [Addresses::of_narrow(lanes, mask), Addresses::of(lanes.map(u64::from), mask)];
+                    assert_eq!(format!("{narrow:?}"), format!("{wide:?}"));
+                }
+                lanes[7] ^= 4;
+                assert!(matches!(Addresses::of_narrow(lanes, ALL), Addresses::Lanes(_)));
+            }
+        }
     }
 
     #[test]

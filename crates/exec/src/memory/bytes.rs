@@ -4,7 +4,7 @@ use multiversion::multiversion;
 use warploom_isa::{AtomOp, Space, Ty};
 
 use crate::kit::lane_mask::LaneMask;
-use crate::lanes::{self, AtomicUnit};
+use crate::lanes::{self, AtomicUnit, all_lanes};
 use crate::memory::address::Addresses;
 use crate::memory::rows::Rows;
 use crate::warp::Warp;
@@ -29,7 +29,7 @@ impl<'a, const N: usize> Piece<'a, N> {
     }
 
     fn is_full(&self) -> bool {
-        self.mask.count() as usize == N
+        self.mask == all_lanes::<N>()
     }
 
     /// Where a lane's bytes begin in the piece.
@@ -108,16 +108,19 @@ enum Run {
 
 impl Run {
     #[inline(always)]
-    fn of(addresses: &[u64; RUN]) -> Run {
-        let (mut differ, mut gaps) = (0, 0);
-        for (lane, address) in addresses.iter().enumerate() {
-            differ |= address ^ addresses[0];
-            gaps |= address ^ addresses[0].wrapping_add(4 * lane as u64);
+    fn of(words: &[u32; RUN]) -> Run {
+        let first = words[0];
+        let mut following = [0; RUN];
+        for (lane, word) in following.iter_mut().enumerate() {
+            *word = first.wrapping_add(lane as u32);
         }
-        match (differ, gaps) {
-            (0, _) => Run::Same,
-            (_, 0) => Run::Consecutive,
-            _ => Run::Scattered,
+        // Comparisons of whole arrays are an instruction or two.
+        if *words == following {
+            Run::Consecutive
+        } else if *words == [first; RUN] {
+            Run::Same
+        } else {
+            Run::Scattered
         }
     }
 }
@@ -127,6 +130,12 @@ impl Run {
     "x86_64+avx+avx2+bmi1+bmi2+f16c+fma+lzcnt+movbe+popcnt+sse3+sse4.1+sse4.2+ssse3+xsave",
 ))]
 pub fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
+    gather_inline(data, piece, rows);
+}
+
+/// As [`gather_flat`], inside a function that is compiled for several vector instruction sets.
+#[inline(always)]
+pub(super) fn gather_inline<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
     match *piece.addresses {
         Addresses::Uniform(address) => {
             let at = (address - piece.base) as usize;
@@ -140,14 +149,20 @@ pub fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut
                 *value = u32::from_le_bytes(*bytes);
             }
         }
-        Addresses::Lanes(ref addresses) if piece.bytes == 4 && piece.is_full() => {
+        Addresses::Lanes(ref addresses)
+            if piece.bytes == 4 && piece.is_full() && u32::try_from(data.len()).is_ok() =>
+        {
             // Words are aligned, in memory and in its pieces.
             let words = data.as_chunks::<4>().0;
-            let at = |address: u64| (address - piece.base) as usize / 4;
-            let runs = addresses.as_chunks::<RUN>().0;
-            for (values, addresses) in rows[0].as_chunks_mut::<RUN>().0.iter_mut().zip(runs) {
-                let first = at(addresses[0]);
-                match Run::of(addresses) {
+            // Their numbers fit 32 bits, of which twice as many fit a vector of the host.
+            let mut numbers = [0; N];
+            for (number, &address) in numbers.iter_mut().zip(addresses) {
+                *number = (address.wrapping_sub(piece.base) as u32) / 4;
+            }
+            let runs = numbers.as_chunks::<RUN>().0;
+            for (values, run) in rows[0].as_chunks_mut::<RUN>().0.iter_mut().zip(runs) {
+                let first = run[0] as usize;
+                match Run::of(run) {
                     Run::Same => *values = [u32::from_le_bytes(words[first]); RUN],
                     Run::Consecutive => {
                         for (value, word) in values.iter_mut().zip(&words[first..first + RUN]) {
@@ -155,8 +170,8 @@ pub fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut
                         }
                     }
                     Run::Scattered => {
-                        for (value, &address) in values.iter_mut().zip(addresses) {
-                            *value = u32::from_le_bytes(words[at(address)]);
+                        for (value, &number) in values.iter_mut().zip(run) {
+                            *value = u32::from_le_bytes(words[number as usize]);
                         }
                     }
                 }

@@ -9,7 +9,7 @@ use crate::kit::lane_mask::LaneMask;
 use crate::locks::unit::LockUnit;
 use crate::memory::address::Addresses;
 use crate::memory::bytes::{
-    Piece, gather_flat, gather_local, scatter_flat, scatter_local, update_flat, update_local,
+    Piece, gather_flat, gather_inline, gather_local, scatter_flat, scatter_local, update_flat, update_local,
 };
 use crate::memory::rows::Rows;
 use crate::memory::shared::Shared;
@@ -343,6 +343,20 @@ impl Reach<'_> {
         gather_flat(self.flat(piece.space, piece.at).1, piece, rows);
         let unwritten = self.unwritten_lane(piece);
         self.note_unwritten(unwritten, piece);
+    }
+
+    /// As [`Reach::gather`], inside a function that is compiled for several vector instruction sets.
+    #[inline(always)]
+    pub(super) fn gather_inline<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        piece: &Piece<'_, N>,
+        rows: &mut [[u32; N]],
+    ) {
+        if piece.space != Space::Shared || self.shared.written.is_some() {
+            return self.gather(warp, piece, rows);
+        }
+        gather_inline(&self.shared.bytes, piece, rows);
     }
 
     /// The first lane that reads bytes nobody wrote, where that is tracked.

@@ -94,6 +94,12 @@ impl Control {
         forward!(self, inner => inner.current())
     }
 
+    /// The path to run next, and its activation.
+    #[inline(always)]
+    pub fn running(&self) -> Option<(Group, &Activation)> {
+        forward!(self, inner => inner.running())
+    }
+
     #[inline(always)]
     pub fn activation(&self) -> Activation {
         forward!(self, inner => inner.activation())

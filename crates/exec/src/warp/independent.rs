@@ -91,6 +91,16 @@ impl Splits {
         Some(Group { pc: split.pc, mask: split.mask })
     }
 
+    /// The path to run next, and its activation.
+    #[inline(always)]
+    pub fn running(&self) -> Option<(Group, &Activation)> {
+        let split = self.splits.get(self.current)?;
+        if split.is_stopped() {
+            return None;
+        }
+        Some((Group { pc: split.pc, mask: split.mask }, split.frames.last()?))
+    }
+
     /// With several paths, which one runs is decided after each instruction.
     #[inline(always)]
     pub(crate) fn straight(&self) -> Option<(Group, Pc)> {

@@ -82,11 +82,17 @@ impl SimtStack {
 
     #[inline(always)]
     pub fn current(&self) -> Option<Group> {
+        self.running().map(|(path, _)| path)
+    }
+
+    /// The path to run next, and its activation.
+    #[inline(always)]
+    pub fn running(&self) -> Option<(Group, &Activation)> {
         let top = self.entries.last()?;
         if self.wait.is_some() {
             return None;
         }
-        Some(Group { pc: top.pc, mask: top.mask })
+        Some((Group { pc: top.pc, mask: top.mask }, &top.activation))
     }
 
     #[inline(always)]

@@ -178,15 +178,18 @@ impl ExecutionUnits {
     }
 
     /// The cycle in which all operands of an instruction that issues at `now` are collected.
+    #[inline(always)]
     fn collect(&mut self, now: Cycle, slot: usize, registers: u32, inst: &Decoded) -> Cycle {
-        let mut ready = now + 1;
+        let banks = &mut self.banks[..];
+        let (first, mut ready, mut conflicts) = (registers as usize + slot, now + 1, 0);
         for &register in &inst.reads {
-            let bank = (register as usize + registers as usize + slot) & (self.banks.len() - 1);
-            let at = self.banks[bank].max(now + 1);
-            self.bank_conflicts += at - (now + 1);
-            self.banks[bank] = at + 1;
+            let bank = (register as usize + first) & (banks.len() - 1);
+            let at = banks[bank].max(now + 1);
+            conflicts += at - (now + 1);
+            banks[bank] = at + 1;
             ready = ready.max(at + 1);
         }
+        self.bank_conflicts += conflicts;
         ready
     }
 

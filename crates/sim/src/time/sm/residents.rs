@@ -98,10 +98,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// Frees the place of a CTA once all its threads have ended and its accesses are done.
+    #[inline(always)]
     pub(crate) fn end_cta_if_done(&mut self, resident: usize, now: Cycle) {
+        if self.residents[resident].as_ref().is_some_and(|there| there.cta.live_warps == 0) {
+            self.end_drained_cta(resident, now);
+        }
+    }
+
+    /// All threads of a CTA have ended: frees its place if its accesses are done.
+    #[inline(never)]
+    fn end_drained_cta(&mut self, resident: usize, now: Cycle) {
         let Some(there) = &self.residents[resident] else { return };
-        let mut slots = there.slots.iter().flatten();
-        if there.cta.live_warps > 0 || slots.any(|slot| self.slots[slot.index()].status.outstanding > 0) {
+        if there.slots.iter().flatten().any(|slot| self.slots[slot.index()].status.outstanding > 0) {
             return;
         }
         let number = there.cta.number;

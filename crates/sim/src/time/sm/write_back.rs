@@ -25,7 +25,7 @@ impl Slot {
         predicates: u32,
     ) -> bool {
         let code = context.of(self.occupant.kernel).code;
-        self.board.release(&code[pc.index()].writes.at(registers, predicates));
+        code[pc.index()].writes.at(registers, predicates, |writes| self.board.release(writes));
         // A warp that waits for anything else still does.
         self.status.state == State::ExecutionDependency
     }
@@ -34,13 +34,15 @@ impl Slot {
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Books the write-back of accesses that the load/store unit has finished.
     pub(crate) fn collect_completed(&mut self, now: Cycle) {
-        for (transfer, at) in self.memory.completed.drain(..) {
+        for at in 0..self.memory.completed.len() {
+            let (transfer, at) = self.memory.completed[at];
             // Values that go to registers need a port.
             let brings_values = self.memory.transfers[transfer].access.kind.writes_registers();
             let done = if brings_values { self.units.book_port(now, at.max(now)) } else { at.max(now) };
             let written = done + 1;
             self.agenda.events.push(written, Event::Complete { transfer });
         }
+        self.memory.completed.clear();
     }
 
     /// An access is complete: its values are in registers, and whatever waited for it goes on.
@@ -80,7 +82,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
         }
         let Activation { registers, predicates, .. } = access.activation;
-        entry.board.release(&decoded.writes.at(registers, predicates));
+        decoded.writes.at(registers, predicates, |writes| entry.board.release(writes));
         entry.status.outstanding -= 1;
         entry.quiet_since = now;
         entry.unlocking -= u32::from(matches!(kind, MemoryOp::Unlock { .. }));

@@ -1,6 +1,5 @@
 //! What the pipeline has to know about each instruction, worked out once per kernel. Start at [`decode`].
 
-use smallvec::SmallVec;
 use warploom_isa::{
     Access, Approx, AtomOp, ClusterBar, Inst, Kernel, LockNote, MatrixTy, Mma, Op, Operand, Order, Pc, Scope,
     Space, Ty, Value,
@@ -124,10 +123,14 @@ pub(crate) struct Decoded {
     pub needs: RegSet,
     pub writes: RegSet,
     /// Rows of registers that it reads: each takes a turn of its bank.
-    pub reads: SmallVec<[u16; 8]>,
+    pub reads: Box<[u16]>,
     /// How many registers it writes.
     pub written: u8,
     pub ordering: Ordering,
+    /// It may have to wait for earlier accesses of its warp.
+    pub is_ordered: bool,
+    /// Its kernel has functions, whose registers are moved.
+    pub is_moved: bool,
     /// It waits for asynchronous copies, but not for those of this many groups.
     pub leaves_groups: Option<u32>,
     pub spin: Option<SpinRole>,
@@ -143,6 +146,8 @@ pub(crate) struct Decoded {
     pub named_wait: bool,
     /// A backward branch of a loop.
     pub is_latch: bool,
+    /// It is a latch or has a part in a spin loop.
+    pub notes_spin: bool,
     /// A compiler puts a yield before it.
     pub yields: bool,
 }
@@ -208,6 +213,9 @@ pub(crate) fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
             code[made.store.index()].spin = atomic;
         }
     }
+    for decoded in &mut code {
+        decoded.notes_spin = decoded.is_latch || decoded.spin.is_some();
+    }
     if chip.units.yield_cycles > 0 {
         mark_yields(kernel, &mut code);
     }
@@ -216,7 +224,7 @@ pub(crate) fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
 
 fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
     let (mut needs, mut writes) = (RegSet::default(), RegSet::default());
-    let mut reads = SmallVec::new();
+    let mut reads = Vec::new();
     let mut written = 0;
     inst.for_each_use(kernel, |value| match value {
         Value::Reg(reg, width) => {
@@ -255,6 +263,16 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         }
         op => times(&chip.units, op),
     };
+    let ordering = match inst.op {
+        // It follows the accesses of its SM, also those of its own warp.
+        Op::Fence(..) if chip.units.fence_waits_for == FenceScope::Sm => {
+            Ordering { after_all: false, ..ordering_of(inst.op) }
+        }
+        Op::Bar(_) => {
+            Ordering { after_shared_stores: chip.units.barrier_after_stores, ..Ordering::default() }
+        }
+        op => ordering_of(op),
+    };
     Decoded {
         unit,
         class,
@@ -263,18 +281,11 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         initiation_cycles,
         needs,
         writes,
-        reads,
+        reads: reads.into(),
         written,
-        ordering: match inst.op {
-            // It follows the accesses of its SM, also those of its own warp.
-            Op::Fence(..) if chip.units.fence_waits_for == FenceScope::Sm => {
-                Ordering { after_all: false, ..ordering(inst.op) }
-            }
-            Op::Bar(_) => {
-                Ordering { after_shared_stores: chip.units.barrier_after_stores, ..Ordering::default() }
-            }
-            op => ordering(op),
-        },
+        is_ordered: ordering.after_all || ordering.after_bulk_copies || ordering.after_shared_stores,
+        is_moved: kernel.functions.len() > 1,
+        ordering,
         leaves_groups: match (inst.op, inst.src[0]) {
             (Op::CpAsyncWait | Op::BulkWait(_), Operand::Imm(groups)) => Some(groups),
             _ => None,
@@ -285,6 +296,7 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         shares_sum: false,
         named_wait: false,
         is_latch: false,
+        notes_spin: false,
         yields: false,
     }
 }
@@ -426,7 +438,7 @@ fn group_times(units: &UnitSpec, wgmma: warploom_isa::Wgmma) -> [u32; 2] {
 
 /// Accesses of a wider scope than the CTA are ordered by waiting: the network keeps no order between slices. Within a
 /// CTA all accesses go through one unit in order.
-fn ordering(op: Op) -> Ordering {
+fn ordering_of(op: Op) -> Ordering {
     let (order, scope) = match op {
         Op::Fence(order, scope) => (order, scope),
         Op::Ld { access, .. }

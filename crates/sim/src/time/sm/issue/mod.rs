@@ -45,7 +45,7 @@ struct Issuing<'a> {
     path: Group,
     /// The lanes of the path on which it acts.
     mask: LaneMask,
-    activation: Activation,
+    activation: &'a Activation,
     inst: &'a Inst,
     decoded: &'a Decoded,
 }
@@ -78,9 +78,8 @@ impl SilentAtomics {
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
-    /// The warp in `slot`, which is ready, issues its next instruction. Not inlined, so that the loop over cycles
-    /// stays small.
-    #[inline(never)]
+    /// The warp in `slot`, which is ready, issues its next instruction.
+    #[inline(always)]
     pub(crate) fn issue<'a>(
         &mut self,
         context: &Context<'a>,
@@ -98,9 +97,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let occupant = &self.slots[slot.index()].occupant;
         let resident = self.residents[occupant.resident()].as_mut().expect(IS_RESIDENT);
         let warp = &mut resident.warps[occupant.warp()];
-        let path = warp.control.current().expect("a ready warp has a path");
+        let (path, &activation) = warp.control.running().expect("a ready warp has a path");
         let (inst, decoded) = (&kernel.code[path.pc.index()], &context.code[path.pc.index()]);
-        let activation = warp.control.activation();
         let mask = guarded(warp, &activation, inst, path);
         let branch = outcome(inst, path, mask);
         let mut issue = Issue { slot, pc: path.pc, lanes: path.mask, branch, is_sib: false };
@@ -112,7 +110,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         self.probe.issued(now, &issue, decoded);
         execution.clock = now.0;
-        let issuing = Issuing { slot, now, path, mask, activation, inst, decoded };
+        let issuing = Issuing { slot, now, path, mask, activation: &activation, inst, decoded };
         let result = if decoded.unit == ExecUnit::Memory {
             self.issue_access(context, execution, issuing)
         } else {
@@ -128,7 +126,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let branch = branch.map(|branch| (!branch.taken.is_empty(), !branch.fallen.is_empty()));
             watch.issued(slot, Watched { path, activation: &activation, op: inst.op, branch });
         }
-        self.note_spin(kernel, decoded, &issue, now);
+        if decoded.notes_spin {
+            self.note_spin(kernel, decoded, &issue, now);
+        }
         self.after_issue(context, slot, now, path.pc);
         Ok(issue)
     }
@@ -204,7 +204,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let times = self.units.issue(now, slot.index(), activation.registers, decoded);
             if !decoded.writes.is_empty() {
                 let (registers, predicates) = (activation.registers, activation.predicates);
-                entry.board.reserve(&decoded.writes.at(registers, predicates), false);
+                decoded.writes.at(registers, predicates, |writes| entry.board.reserve(writes, false));
                 let life = entry.occupant.life;
                 let event = Event::Written { slot, life, pc: path.pc, registers, predicates };
                 self.agenda.events.push(times.written, event);
@@ -213,7 +213,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
             let warp = &mut resident.warps[w];
             let imms = &context.launch.kernel.imms;
-            if lanes::execute(inst, &mut warp.registers(&activation), imms, mask) {
+            if lanes::execute(inst, &mut warp.registers(activation), imms, mask) {
                 warp.control.advance();
                 return Ok(());
             }
@@ -245,7 +245,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             && !mask.is_empty()
         {
             // Lanes may ask for different durations, but the warp has one timer: the shortest counts.
-            let asked = resident.warps[w].registers(&activation).read32(inst.src[0]);
+            let asked = resident.warps[w].registers(activation).read32(inst.src[0]);
             let nanoseconds = mask.lanes().map(|lane| asked[lane]).min().unwrap_or(0);
             let until = end_of_sleep(context.launch.chip, now + 1, nanoseconds);
             let control = &mut resident.warps[w].control;
@@ -302,12 +302,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
         }
         if P::WATCHES_MEMORY && decoded.spin == Some(SpinRole::Poll) {
-            let warp = (&mut resident.warps[w], &activation);
+            let warp = (&mut resident.warps[w], activation);
             let by = Accessing { slot, pc: path.pc, lanes: mask };
             Self::show_mbarrier(&mut self.probe, kernel, warp, inst, (now, by));
         }
         if inst.op == Op::Yield && !mask.is_empty() && self.dispatched.can_yield {
-            let resource = resident.warps[w].registers(&activation).read64(inst.src[0], &kernel.imms);
+            let resource = resident.warps[w].registers(activation).read64(inst.src[0], &kernel.imms);
             self.yield_warp(context, slot, resource[first(mask)]);
             return Ok(());
         }
@@ -318,7 +318,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         let live = resident.warps[w].live;
         let barrier = (P::WATCHES_MEMORY && matches!(inst.op, Op::Bar(_)) && !mask.is_empty()).then(|| {
-            let id = resident.warps[w].registers(&activation).read32(inst.src[0])[first(mask)];
+            let id = resident.warps[w].registers(activation).read32(inst.src[0])[first(mask)];
             (id, !resident.cta.barriers.is_open(id))
         });
         let next = execution.step(&mut resident.cta, &mut resident.warps, w, path, None)?;
@@ -388,7 +388,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let kernel_of_constants = if self.dispatched.together { entry.occupant.kernel } else { 0 };
         (transfer.who, transfer.kernel, transfer.engine) = (who, kernel_of_constants, None);
         let access = &mut transfer.access;
-        access.restart(path.pc, activation, mask);
+        access.restart(path.pc, *activation, mask);
         let watched = self.watch.as_ref().is_some_and(Watch::proves)
             && matches!(
                 inst.op,
@@ -398,7 +398,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let mut reach = execution.reach(cta);
         access.begin(&mut reach, warp, inst)?;
         // Machine code does so only if all lanes take part.
-        transfer.pending.aggregated = decoded.aggregated && mask.count() as usize == N;
+        transfer.pending.aggregated = decoded.aggregated && mask == LaneMask::first_lanes(N as u32);
         let is_silent = matches!(access.kind, MemoryOp::Atomic { silent: true, .. });
         let (mut until, mut reason) = (now, State::ExecutionDependency);
         if transfer.pending.aggregated && !(is_silent && decoded.shares_sum) {
@@ -436,7 +436,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if let Some(watch) = &mut self.watch
             && !access.lanes.local.is_empty()
         {
-            watch.accessed_local(slot, path.pc, &activation, access.local_words(kernel.windows.local));
+            watch.accessed_local(slot, path.pc, activation, access.local_words(kernel.windows.local));
         }
         let word = |address| (who.cta, shared_offset(address, kernel.windows.shared));
         if let MemoryOp::Unlock { changed, of } = access.kind {
@@ -475,20 +475,22 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.memory.transfers[id].number = fences.begin();
         }
         let entry = &mut self.slots[slot.index()];
-        let SpaceLanes { global, shared, local, constant } = self.memory.transfers[id].access.lanes;
+        let transfer = &mut self.memory.transfers[id];
+        let SpaceLanes { global, shared, local, constant } = transfer.access.lanes;
         let is_shared = !shared.is_empty() && (global | local | constant).is_empty();
-        let writes = decoded.writes.at(activation.registers, activation.predicates);
-        entry.board.reserve_for_access(&writes, is_shared);
+        decoded.writes.at(activation.registers, activation.predicates, |writes| {
+            entry.board.reserve_for_access(writes, is_shared);
+        });
         entry.status.outstanding += 1;
-        let kind = self.memory.transfers[id].access.kind;
-        if kind == MemoryOp::Copy {
-            self.memory.transfers[id].group = entry.copies.begin();
+        if transfer.access.kind == MemoryOp::Copy {
+            transfer.group = entry.copies.begin();
         }
-        let unlocks = matches!(kind, MemoryOp::Unlock { .. });
+        let unlocks = matches!(transfer.access.kind, MemoryOp::Unlock { .. });
         entry.unlocking += u32::from(unlocks);
         if self.barrier_after_stores {
-            entry.shared_stores += u32::from(self.memory.transfers[id].access.stores_to_shared());
+            entry.shared_stores += u32::from(transfer.access.stores_to_shared());
         }
+        let is_remote = !transfer.access.remote.is_empty();
         // Later instructions of the warp wait for an acquire.
         entry.status.held = decoded.ordering.before_all;
         let resident = self.residents[entry.occupant.resident()].as_mut().expect(IS_RESIDENT);
@@ -503,7 +505,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             watch.store_began(slot, id);
         }
         let ready = self.units.issue_memory(now, slot.index(), activation.registers, decoded);
-        if !self.memory.transfers[id].access.remote.is_empty() {
+        if is_remote {
             self.expect_from_cluster(context, id);
         }
         self.memory.push(id, ready);

@@ -2,8 +2,9 @@
 
 use std::hint::select_unpredictable;
 
-use warploom_isa::Op;
+use warploom_isa::{Op, Pc};
 
+use crate::exec::warp::Warp;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::sm::cycle::Event;
@@ -18,7 +19,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(crate) fn refresh(&mut self, context: &Context<'_>, slot: WarpSlot, from: Cycle) {
         let (mut state, mut unit) = self.assess(context, slot, from);
         if state == State::Ready && self.yield_cycles > 0 && self.yields(context, slot, from) {
-            (state, unit) = self.assess(context, slot, from);
+            (state, unit) = (State::Sleeping, ExecUnit::Control);
         }
         let entry = &mut self.slots[slot.index()];
         // A warp that sleeps, or waits for a fence or a barrier's latency, fetches meanwhile.
@@ -97,66 +98,38 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The state of a warp in cycle `now` and, if it is ready, the unit that its next instruction needs.
+    #[inline(always)]
     pub(crate) fn assess(&self, context: &Context<'_>, slot: WarpSlot, now: Cycle) -> (State, ExecUnit) {
         let entry = &self.slots[slot.index()];
-        let (occupant, status) = (&entry.occupant, &entry.status);
-        let context = context.of(occupant.kernel);
+        let status = &entry.status;
         let none = ExecUnit::Control;
-        let warp = || self.residents[occupant.resident()].as_ref().map(|there| &there.warps[occupant.warp()]);
-        debug_assert_eq!(entry.position, warp().map_or(Position::Ended, Position::of));
-        if entry.position == Position::Ended {
-            return (State::Drain, none);
-        }
-        if status.held || entry.fenced {
-            return (State::Membar, none);
-        }
-        // Lanes on another path may hold the lock.
-        if status.blocked && warp().is_some_and(|warp| warp.control.running_paths() < 2) {
-            return (State::LockQueue, none);
+        debug_assert_eq!(entry.position, self.warp_in(slot).map_or(Position::Ended, Position::of));
+        let Position::At(pc) = entry.position else { return (self.assess_stopped(slot, now), none) };
+        if (status.held | status.blocked | entry.fenced)
+            && let Some(state) = self.hindrance(slot)
+        {
+            return (state, none);
         }
         let (not_before, reason) = entry.not_before;
         if now < not_before {
             return (reason, none);
         }
-        let Position::At(pc) = entry.position else {
-            if entry.sleeps_until != Cycle::NEVER {
-                return (State::Sleeping, none);
-            }
-            let at_barrier = warp().is_some_and(|warp| warp.control.waits_at_barrier());
-            return (if at_barrier { State::Barrier } else { State::WarpSync }, none);
-        };
         if entry.buffer.count == 0 {
             return (State::NoInstruction, none);
         }
+        let context = context.of(entry.occupant.kernel);
         let inst = &context.code[pc.index()];
-        if inst.ordering.after_all
-            && status.outstanding > 0
-            && inst.leaves_groups.is_none_or(|left| entry.copies.waits(left))
+        if inst.is_ordered
+            && let Some(state) = self.waits_in_order(context, slot, pc)
         {
-            return (State::Membar, none);
-        }
-        if inst.ordering.after_bulk_copies
-            && let (Some(bulk), Some(left)) = (&entry.bulk, inst.leaves_groups)
-            && bulk.waits(context.launch.kernel.code[pc.index()].op == Op::BulkWait(true), left)
-        {
-            return (State::Membar, none);
-        }
-        if inst.ordering.after_shared_stores && entry.shared_stores > 0 {
-            return (State::Barrier, none);
+            return (state, none);
         }
         let moved;
-        let needs = if context.launch.kernel.functions.len() == 1 {
-            &inst.needs
-        } else if matches!(context.launch.kernel.code[pc.index()].op, Op::Call | Op::Ret) {
-            // Registers of the caller and the callee are different rows that may share a bit.
-            &RegSet::ALL
-        } else {
-            let (registers, predicates) = warp().map_or((0, 0), |warp| {
-                let activation = warp.control.activation();
-                (activation.registers, activation.predicates)
-            });
-            moved = inst.needs.at(registers, predicates);
+        let needs = if inst.is_moved {
+            moved = self.needs_of_activation(context, slot, pc);
             &moved
+        } else {
+            &inst.needs
         };
         // Branch-free: which of these it is is unpredictable.
         let (pending, from_memory) = entry.board.check(needs);
@@ -168,5 +141,77 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return (State::ShortScoreboard, none);
         }
         (state, select_unpredictable(state == State::Ready, inst.unit, none))
+    }
+
+    /// The state of a warp none of whose paths runs.
+    fn assess_stopped(&self, slot: WarpSlot, now: Cycle) -> State {
+        let entry = &self.slots[slot.index()];
+        if entry.position == Position::Ended {
+            return State::Drain;
+        }
+        if let Some(state) = self.hindrance(slot) {
+            return state;
+        }
+        let (not_before, reason) = entry.not_before;
+        if now < not_before {
+            return reason;
+        }
+        if entry.sleeps_until != Cycle::NEVER {
+            return State::Sleeping;
+        }
+        let at_barrier = self.warp_in(slot).is_some_and(|warp| warp.control.waits_at_barrier());
+        if at_barrier { State::Barrier } else { State::WarpSync }
+    }
+
+    /// Why a warp that has not ended waits, if it does so for a fence, an acquire or a lock queue.
+    #[inline(never)]
+    fn hindrance(&self, slot: WarpSlot) -> Option<State> {
+        let entry = &self.slots[slot.index()];
+        if entry.status.held || entry.fenced {
+            return Some(State::Membar);
+        }
+        // Lanes on another path may hold the lock.
+        let waits =
+            entry.status.blocked && self.warp_in(slot).is_some_and(|warp| warp.control.running_paths() < 2);
+        waits.then_some(State::LockQueue)
+    }
+
+    /// Why the instruction at `pc` waits, if it does so for earlier accesses of its warp.
+    #[inline(never)]
+    fn waits_in_order(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc) -> Option<State> {
+        let entry = &self.slots[slot.index()];
+        let inst = &context.code[pc.index()];
+        if inst.ordering.after_all
+            && entry.status.outstanding > 0
+            && inst.leaves_groups.is_none_or(|left| entry.copies.waits(left))
+        {
+            return Some(State::Membar);
+        }
+        if inst.ordering.after_bulk_copies
+            && let (Some(bulk), Some(left)) = (&entry.bulk, inst.leaves_groups)
+            && bulk.waits(context.launch.kernel.code[pc.index()].op == Op::BulkWait(true), left)
+        {
+            return Some(State::Membar);
+        }
+        (inst.ordering.after_shared_stores && entry.shared_stores > 0).then_some(State::Barrier)
+    }
+
+    /// The registers that the instruction at `pc` needs, where functions call each other.
+    #[inline(never)]
+    fn needs_of_activation(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc) -> RegSet {
+        if matches!(context.launch.kernel.code[pc.index()].op, Op::Call | Op::Ret) {
+            // Registers of the caller and the callee are different rows that may share a bit.
+            return RegSet::ALL;
+        }
+        let (registers, predicates) = self.warp_in(slot).map_or((0, 0), |warp| {
+            let activation = warp.control.activation();
+            (activation.registers, activation.predicates)
+        });
+        context.code[pc.index()].needs.at(registers, predicates, |needs| *needs)
+    }
+
+    fn warp_in(&self, slot: WarpSlot) -> Option<&Warp<N>> {
+        let occupant = &self.slots[slot.index()].occupant;
+        self.residents[occupant.resident()].as_ref().map(|there| &there.warps[occupant.warp()])
     }
 }

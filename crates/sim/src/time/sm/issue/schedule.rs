@@ -55,9 +55,10 @@ impl ReadyWarps {
     /// The warps whose unit is free at `now`. Lanes of those in `taken` cannot go into the load/store unit.
     #[inline]
     fn issuable(&self, free_at: &[Cycle; ExecUnit::COUNT], taken: SlotSet, now: Cycle) -> SlotSet {
-        let mut found = 0;
+        const { assert!(ExecUnit::Control as usize == ExecUnit::COUNT - 1) };
+        let mut found = self.by_unit[ExecUnit::Control as usize].0;
         // Branch-free: which units are free is unpredictable.
-        for (ready, &free_at) in self.by_unit.iter().zip(free_at) {
+        for (ready, &free_at) in self.by_unit.iter().zip(&free_at[..ExecUnit::Control as usize]) {
             found |= ready.0 & u64::from(free_at <= now).wrapping_neg();
         }
         SlotSet(found & !(taken.0 & self.by_unit[ExecUnit::Memory as usize].0))
@@ -111,11 +112,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         let count = self.schedulers.len();
         let mut scheduler = self.first_scheduler(issuable, now);
-        for _ in 0..count {
+        for left in (0..count).rev() {
             let ready = issuable & self.schedulers[scheduler].owned;
             if !ready.is_empty() {
                 if !self.schedule(context, execution, scheduler, ready, now) {
                     return false;
+                }
+                if left == 0 {
+                    break;
                 }
                 // It may have taken the units that other schedulers' warps need.
                 issuable = self.issuable(now);
@@ -145,7 +149,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         0
     }
 
-    /// One scheduler issues from a set that is not empty. Returns false if a thread faulted.
+    /// One scheduler issues from a set that is not empty. Returns false if a thread faulted. Not inlined, so that the
+    /// loop over cycles stays small.
+    #[inline(never)]
     fn schedule<'a>(
         &mut self,
         context: &Context<'a>,

@@ -77,13 +77,11 @@ impl RegSet {
         self.predicates | self.low == 0 && (!self.is_wide || self.high == [0; 3])
     }
 
-    /// The set of a function's own registers as rows of an activation whose registers start at row `registers`.
+    /// Calls `f` with the set of a function's own registers as rows of an activation whose registers start at row
+    /// `registers`.
     #[inline(always)]
-    pub fn at(&self, registers: u32, predicates: u32) -> RegSet {
-        if registers == 0 && predicates == 0 {
-            return *self;
-        }
-        self.moved(registers, predicates)
+    pub fn at<R>(&self, registers: u32, predicates: u32, f: impl FnOnce(&RegSet) -> R) -> R {
+        if registers | predicates == 0 { f(self) } else { f(&self.moved(registers, predicates)) }
     }
 
     #[cold]
