@@ -53,13 +53,11 @@ impl Coming {
         self.later.iter().map(|&id| packets[id].ready).min().unwrap_or(NO_TICK)
     }
 
-    /// Moves some packets of ticks up to `tick`, the earliest first, into `taken`, which is empty.
+    /// Moves some packets of ticks up to `tick`, of which there are any, the earliest first, into `taken`, which is
+    /// empty.
     #[inline]
     pub(crate) fn take<M: Copy>(&mut self, tick: u64, packets: &Packets<M>, taken: &mut Vec<PacketId>) {
         let next = self.next(packets);
-        if next > tick {
-            return;
-        }
         if self.occupied == 0 {
             let at = self.later.iter().position(|&id| packets[id].ready <= tick);
             taken.extend(at.map(|at| self.later.remove(at)));

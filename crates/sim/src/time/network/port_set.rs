@@ -18,15 +18,13 @@ pub(crate) trait PortSet: Clone + std::fmt::Debug {
         self.remove_if(port, true);
     }
 
-    /// Inserts a port unless it is in `but`.
-    fn insert_but(&mut self, port: usize, but: &Self);
-
-    fn contains(&self, port: usize) -> bool;
+    /// Whether all its ports are in `others`.
+    fn is_within(&self, others: &Self) -> bool;
 
     fn clear(&mut self);
 
-    /// Becomes `all` without `but`.
-    fn set_to(&mut self, all: &Self, but: &Self);
+    /// Becomes `all` without either of `but`.
+    fn set_to(&mut self, all: &Self, but: [&Self; 2]);
 
     /// Removes the ports of `others`, which is empty afterwards.
     fn remove_all(&mut self, others: &mut Self);
@@ -79,13 +77,8 @@ impl PortSet for Few {
     }
 
     #[inline(always)]
-    fn insert_but(&mut self, port: usize, but: &Few) {
-        self.0 |= (1 << port) & !but.0;
-    }
-
-    #[inline(always)]
-    fn contains(&self, port: usize) -> bool {
-        self.0 >> port & 1 == 1
+    fn is_within(&self, others: &Few) -> bool {
+        self.0 & !others.0 == 0
     }
 
     #[inline(always)]
@@ -94,8 +87,8 @@ impl PortSet for Few {
     }
 
     #[inline(always)]
-    fn set_to(&mut self, all: &Few, but: &Few) {
-        self.0 = all.0 & !but.0;
+    fn set_to(&mut self, all: &Few, but: [&Few; 2]) {
+        self.0 = all.0 & !(but[0].0 | but[1].0);
     }
 
     #[inline(always)]
@@ -160,18 +153,19 @@ impl<W: Words> Many<W> {
         let words = self.0.as_ref().len();
         // After the last port comes the first again.
         let turn = if turn / 64 < words { turn } else { 0 };
-        let (start, below) = (turn / 64, (1 << (turn % 64)) - 1);
-        let mut index = start;
-        let mut found = word(start) & !below;
-        for _ in 0..words {
-            if found != 0 {
-                break;
+        let mut index = turn / 64;
+        let mut found = word(index) & u64::MAX << (turn % 64);
+        let mut left = words;
+        while found == 0 {
+            if left == 0 {
+                return None;
             }
+            left -= 1;
             index = if index + 1 == words { 0 } else { index + 1 };
             // Back in the first word, only the bits before `turn` can be set.
             found = word(index);
         }
-        (found != 0).then(|| index * 64 + found.trailing_zeros() as usize)
+        Some(index * 64 + found.trailing_zeros() as usize)
     }
 }
 
@@ -196,13 +190,9 @@ impl<W: Words> PortSet for Many<W> {
     }
 
     #[inline]
-    fn insert_but(&mut self, port: usize, but: &Self) {
-        self.0.as_mut()[port / 64] |= (1 << (port % 64)) & !but.0.as_ref()[port / 64];
-    }
-
-    #[inline]
-    fn contains(&self, port: usize) -> bool {
-        self.0.as_ref()[port / 64] >> (port % 64) & 1 == 1
+    fn is_within(&self, others: &Self) -> bool {
+        let words = self.0.as_ref().iter().zip(others.0.as_ref());
+        words.fold(0, |found, (word, other)| found | word & !other) == 0
     }
 
     #[inline]
@@ -211,9 +201,10 @@ impl<W: Words> PortSet for Many<W> {
     }
 
     #[inline]
-    fn set_to(&mut self, all: &Self, but: &Self) {
-        let words = all.0.as_ref().iter().zip(but.0.as_ref());
-        self.0.as_mut().iter_mut().zip(words).for_each(|(word, (all, but))| *word = all & !but);
+    fn set_to(&mut self, all: &Self, but: [&Self; 2]) {
+        let but = but[0].0.as_ref().iter().zip(but[1].0.as_ref());
+        let words = self.0.as_mut().iter_mut().zip(all.0.as_ref()).zip(but);
+        words.for_each(|((word, all), (one, other))| *word = all & !(one | other));
     }
 
     #[inline]

@@ -32,13 +32,12 @@ pub(crate) struct Ports<M: Copy, S> {
     done: Done<S>,
     /// Sinks that packets wait for.
     wanted: S,
-    /// Of those, the ones that may take more in this window, and the ones that were found full.
-    open: S,
+    /// Sinks that take no more packets in this window.
     full: S,
-    /// Sinks that have said how many packets they take in this window.
-    asked: S,
-    /// Open sinks that have not chosen in this tick.
+    /// Sinks that are to choose in this tick: those that are wanted, and neither full nor busy.
     choosing: S,
+    /// The number of the window.
+    window: u64,
     /// The sum of the ticks that packets waited.
     pub queue_ticks: u64,
     pub stats: NetworkStats,
@@ -66,8 +65,9 @@ struct Sink<S> {
     free: u64,
     /// The source that goes first if several can; those below it go last.
     turn: u32,
-    /// How many more packets it takes in this window.
+    /// How many more packets it takes, as it said in the window `asked`.
     room: u32,
+    asked: u64,
     /// Sources that have a packet for it that can leave.
     wanted_by: S,
 }
@@ -83,7 +83,7 @@ struct BothSides<S> {
 #[derive(Clone, Debug)]
 struct Done<S> {
     /// Those of tick `t` are at `t % DONE_AHEAD`.
-    ticks: Box<[BothSides<S>]>,
+    ticks: Box<[BothSides<S>; DONE_AHEAD as usize]>,
     /// All ports of ticks before this one are free.
     next: u64,
     /// Some packet had more flits than the ring has ticks, so its ports may be busy when their tick comes.
@@ -96,7 +96,7 @@ const DONE_AHEAD: u64 = 16;
 impl<M: Copy, S: PortSet> Ports<M, S> {
     pub(crate) fn new(sources: usize, sinks: usize, spec: &InterconnectSpec) -> Self {
         let none = BothSides { sources: S::none(sources), sinks: S::none(sinks) };
-        let sink = Sink { free: 0, turn: 0, room: 0, wanted_by: S::none(sources) };
+        let sink = Sink { free: 0, turn: 0, room: 0, asked: 0, wanted_by: S::none(sources) };
         Ports {
             sources: vec![Source::NEW; sources],
             sinks: vec![sink; sinks],
@@ -107,12 +107,11 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
             lists: vec![List::EMPTY; sources * sinks],
             coming: Coming::new(),
             arrived: Vec::new(),
-            done: Done { ticks: vec![none.clone(); DONE_AHEAD as usize].into(), next: 0, long: false },
+            done: Done { ticks: Box::new(std::array::from_fn(|_| none.clone())), next: 0, long: false },
             wanted: none.sinks.clone(),
-            open: none.sinks.clone(),
             full: none.sinks.clone(),
-            asked: none.sinks.clone(),
             choosing: none.sinks.clone(),
+            window: 0,
             busy: none,
             queue_ticks: 0,
             stats: NetworkStats::default(),
@@ -126,14 +125,14 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         }
         self.sources.fill(Source::NEW);
         for sink in &mut self.sinks {
-            (sink.free, sink.turn, sink.room) = (0, 0, 0);
+            (sink.free, sink.turn, sink.asked) = (0, 0, 0);
         }
         self.coming = Coming::new();
-        for BothSides { sources, sinks } in &mut self.done.ticks {
+        for BothSides { sources, sinks } in self.done.ticks.iter_mut() {
             sources.clear();
             sinks.clear();
         }
-        (self.done.next, self.done.long) = (0, false);
+        (self.done.next, self.done.long, self.window) = (0, false, 0);
         self.busy.sources.clear();
         self.busy.sinks.clear();
         (self.queue_ticks, self.stats) = (0, NetworkStats::default());
@@ -159,15 +158,8 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         debug_assert!(port.last <= ready, "source {source} went back in time");
         (port.last, port.queued, port.moved) = (ready, port.queued + 1, true);
         let (source, sink) = (source as u16, sink as u16);
-        let id = self.packets.put(Packet {
-            ready,
-            next: List::NONE,
-            flits,
-            source,
-            sink,
-            counted: false,
-            message,
-        });
+        let packet = Packet { ready, next: List::NONE, flits, source, sink, counted: false, message };
+        let id = self.packets.put(packet);
         self.coming.push(id, ready);
     }
 
@@ -180,9 +172,8 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         mut deliver: impl FnMut(usize, u64, &M),
     ) {
         if !self.wanted.is_empty() || !self.coming.is_empty() {
-            self.open.clone_from(&self.wanted);
             self.full.clear();
-            self.asked.clear();
+            self.window += 1;
             let mut tick = from;
             while tick < end {
                 tick = self.step(tick, &mut room, &mut deliver);
@@ -200,35 +191,33 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         room: &mut impl FnMut(usize) -> u32,
         deliver: &mut impl FnMut(usize, u64, &M),
     ) -> u64 {
-        self.coming.take(tick, &self.packets, &mut self.arrived);
-        while !self.arrived.is_empty() {
-            for at in 0..self.arrived.len() {
-                self.line_up(self.arrived[at]);
-            }
-            self.arrived.clear();
-            self.coming.take(tick, &self.packets, &mut self.arrived);
+        while self.coming.next(&self.packets) <= tick {
+            let mut arrived = std::mem::take(&mut self.arrived);
+            self.coming.take(tick, &self.packets, &mut arrived);
+            arrived.drain(..).for_each(|id| self.line_up(id));
+            self.arrived = arrived;
         }
         self.free_ports(tick);
-        self.choosing.set_to(&self.open, &self.busy.sinks);
+        self.choosing.set_to(&self.wanted, [&self.full, &self.busy.sinks]);
         // Another sink chooses first in every tick, so that none has the better choice for long.
-        let first = self.sink_count.remainder(tick) as usize;
+        let mut first = self.sink_count.remainder(tick) as usize;
         while let Some(sink) = self.choosing.take_first(first) {
+            first = sink;
             let to = &mut self.sinks[sink];
             let Some(source) = to.wanted_by.first_but(&self.busy.sources, to.turn as usize) else { continue };
-            if !self.asked.contains(sink) {
-                self.asked.insert(sink);
-                to.room = room(sink);
+            if to.asked != self.window {
+                (to.asked, to.room) = (self.window, room(sink));
             }
             let room = to.room;
             if room > 0 {
-                let id = self.serve(source, sink, tick);
-                deliver(sink, self.sinks[sink].free, &self.packets[id].message);
+                let (id, left) = self.serve(source, sink, tick);
+                deliver(sink, left, &self.packets[id].message);
             }
             if room <= 1 {
                 self.refuse(sink);
             }
         }
-        if self.open.is_empty() { self.coming.next(&self.packets) } else { tick + 1 }
+        if self.wanted.is_within(&self.full) { self.coming.next(&self.packets) } else { tick + 1 }
     }
 
     /// Ports that have moved their last flit before `tick` are free.
@@ -291,19 +280,19 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
     fn come_first(&mut self, id: PacketId) {
         let packet = &mut self.packets[id];
         let (source, sink) = (packet.source as usize, packet.sink as usize);
-        if self.full.contains(sink) {
+        let to = &mut self.sinks[sink];
+        if to.room == 0 && to.asked == self.window {
             packet.counted = true;
             self.stats.blocked_by_sink += 1;
         }
-        self.sinks[sink].wanted_by.insert(source);
+        to.wanted_by.insert(source);
         self.wanted.insert(sink);
-        // A full sink waits for the next window.
-        self.open.insert_but(sink, &self.full);
     }
 
-    /// The first packet of `source` for `sink` leaves at `tick`. Returns its id; the record stays until the next `put`.
+    /// The first packet of `source` for `sink` leaves at `tick`. Returns its id, and the tick after its last
+    /// flit; the record stays until the next `put`.
     #[inline(always)]
-    fn serve(&mut self, source: usize, sink: usize, tick: u64) -> PacketId {
+    fn serve(&mut self, source: usize, sink: usize, tick: u64) -> (PacketId, u64) {
         let at = self.list(source, sink);
         let list = &mut self.lists[at];
         let id = list.first;
@@ -317,9 +306,7 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         list.first = next;
         let is_last = list.is_empty();
         to.wanted_by.remove_if(source, is_last || self.queueing == Queueing::Fifo);
-        let unwanted = to.wanted_by.is_empty();
-        self.wanted.remove_if(sink, unwanted);
-        self.open.remove_if(sink, unwanted);
+        self.wanted.remove_if(sink, to.wanted_by.is_empty());
         let port = &mut self.sources[source];
         (port.free, port.queued, port.moved) = (left, port.queued - 1, true);
         self.busy.sources.insert(source);
@@ -334,12 +321,11 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         if self.queueing == Queueing::Fifo && !is_last {
             self.come_first(next);
         }
-        id
+        (id, left)
     }
 
     /// Packets for `sink` wait for the next window: it takes no more in this one.
     fn refuse(&mut self, sink: usize) {
-        self.open.remove(sink);
         self.full.insert(sink);
         for source in self.sinks[sink].wanted_by.iter() {
             let first = self.lists[self.list(source, sink)].first;
