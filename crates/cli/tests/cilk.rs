@@ -98,7 +98,7 @@ fn on_a_real_gpu() {
 fn what_becomes_of_a_program() {
     let (code, stdout, _) = cilk("cilk_emit", "fib.cilk", &["--emit"]);
     assert_eq!(code, Some(0));
-    assert!(stdout.contains("FLOW_KERNEL fib(Work work"), "{stdout}");
+    assert!(stdout.contains("FLOW_KERNEL fib(::Work cilk_work"), "{stdout}");
     assert!(stdout.contains("FLOW_MAIN(fib, "), "{stdout}");
 }
 
