@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn activations_move_their_registers() {
         for base in [0, 1, 40, 63, 64, 65, 130, 255, 256, 300] {
-            let moved = set(&[0, 5, 63, 64, 200]).at(base, 0);
+            let moved = set(&[0, 5, 63, 64, 200]).at(base, 0, |moved| *moved);
             assert_eq!(moved, set(&[base, base + 5, base + 63, base + 64, base + 200]), "base {base}");
         }
     }
