@@ -36,6 +36,8 @@ pub struct Served {
     pub cycle: Cycle,
     /// The slice's number in the partition.
     pub slice: u32,
+    /// The reply comes as late as from the other half of the L2.
+    pub far: bool,
     pub request: Request,
 }
 

@@ -22,8 +22,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             changed |= self.serve_coherent(&mut memory, until);
         }
         for partition in 0..self.partitions.len() {
-            for served in self.partitions[partition].served.drain(..) {
-                let request = served.request;
+            let mut served = std::mem::take(&mut self.partitions[partition].served);
+            for served in &served {
+                let request = &served.request;
                 match request.from {
                     Node::Aggregator => {
                         let aggregator = self.aggregator.as_mut().expect("it sent the request");
@@ -47,9 +48,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 }
                 let port = partition * slices as usize + served.slice as usize;
                 let (sink, bytes) = (self.nodes.port(request.from), request.reply_bytes());
-                let answer = if request.far { Reply::FarAnswer } else { Reply::Answer };
+                let answer = if served.far { Reply::FarAnswer } else { Reply::Answer };
                 self.replies.inject(port, served.cycle, sink, bytes, answer(request.ticket));
             }
+            served.clear();
+            self.partitions[partition].served = served;
         }
         if self.clusters.is_some() {
             self.exchange_clusters(until);
@@ -161,7 +164,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     continue;
                 }
                 let mut outbox = std::mem::take(&mut self.sms[id].memory.outbox);
-                outbox.drain(..).for_each(|(at, request)| self.send(id, at, &request));
+                outbox.iter_mut().for_each(|(at, request)| self.send(id, *at, request));
+                outbox.clear();
                 self.sms[id].memory.outbox = outbox;
             }
             return;
@@ -176,21 +180,24 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 next += 1;
             }
             together.sort_by_key(|&(at, ..)| at);
-            for (at, id, request) in together.drain(..) {
-                let at = ports.pass(port, at, &request);
-                self.send(id, at, &request);
+            for (at, id, request) in &mut together {
+                let at = ports.pass(port, *at, request);
+                self.send(*id, at, request);
             }
+            together.clear();
         }
         ports.together = together;
         self.shared_ports = Some(ports);
     }
 
     #[inline]
-    fn send(&mut self, id: usize, at: Cycle, request: &Request) {
-        let (port, far) = self.side.near_port(request);
-        let request = Request { far, ..*request };
-        self.atomics[id] += u32::from(self.atomic_window > 0 && request.is_awaited_atomic());
-        self.requests.inject(id, at, port, request.request_bytes(), request);
+    fn send(&mut self, id: usize, at: Cycle, request: &mut Request) {
+        let port;
+        (port, request.far) = self.side.near_port(request);
+        if self.atomic_window > 0 {
+            self.atomics[id] += u32::from(request.is_awaited_atomic());
+        }
+        self.requests.inject(id, at, port, request.request_bytes(), *request);
     }
 
     /// Requests for lines of the other half of the L2 cross to the slices that have them.

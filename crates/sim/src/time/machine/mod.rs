@@ -156,16 +156,19 @@ impl MemorySide {
 
     /// The port of the crossbars that belongs to the slice of a line.
     fn port(&self, line: LineAddress) -> usize {
-        let (partition, slice) = self.map.slice_of(line);
-        (partition * self.slices + slice) as usize
+        usize::from(self.map.port_of(line))
     }
 
     /// The port of the slice that is near the sender of a request, and whether that is not the line's slice but its
     /// twin in the other half of the L2.
+    #[inline]
     fn near_port(&self, request: &Request) -> (usize, bool) {
-        let (partition, slice) = self.map.slice_of(request.line);
-        let far = self.far_cycles > 0 && partition % 2 != request.from.half();
-        (((partition ^ u32::from(far)) * self.slices + slice) as usize, far)
+        debug_assert!(usize::from(request.port) == self.port(request.line));
+        let port = u32::from(request.port);
+        let far = self.far_cycles > 0 && port / self.slices % 2 != request.from.half();
+        // A slice and its twin are in neighbouring partitions.
+        let port = if far { port ^ self.slices } else { port };
+        (port as usize, far)
     }
 }
 

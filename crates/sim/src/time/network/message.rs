@@ -56,6 +56,8 @@ pub enum Asks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub line: LineAddress,
+    /// The port of the line's slice, in whichever half of the L2 that is.
+    pub port: u16,
     /// The line's 32-byte sectors that it reads or writes, bit 0 the first.
     pub sectors: u8,
     /// For a write: the sectors of which it writes every byte.

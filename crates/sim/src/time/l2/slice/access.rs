@@ -18,19 +18,19 @@ impl Slice {
     /// The head of the input queue looks up its line.
     pub(super) fn access(&mut self, turn: &mut Turn) -> Outcome {
         let mut queue = self.first_queue(turn.cycle);
+        if self.heads[queue] > turn.cycle {
+            return Outcome::Idle;
+        }
         // What the twin passes on must not wait for what the twin has no room for: both might wait for each other.
         if queue == 0
             && self.twin_room == 0
             && self.incoming[0].front().is_some_and(|head| head.role == Role::Pass)
-            && self.incoming[1].front().is_some_and(|head| head.ready <= turn.cycle)
+            && self.heads[1] <= turn.cycle
         {
             self.wants_twin = true;
             queue = 1;
         }
         let Some(&head) = self.incoming[queue].front() else { return Outcome::Idle };
-        if head.ready > turn.cycle {
-            return Outcome::Idle;
-        }
         // A lookup takes the tags only; moving data takes the port.
         let port_is_busy = self.port_free > turn.cycle;
         let went = match self.tags.find(head.number) {
@@ -58,6 +58,7 @@ impl Slice {
             return Outcome::Stalled(cause);
         }
         self.incoming[queue].pop_front();
+        self.heads[queue] = self.incoming[queue].front().map_or(Cycle::NEVER, |head| head.ready);
         if queue == 0
             && let Some(atomic) = self.outside.pop_front()
         {
@@ -114,7 +115,7 @@ impl Slice {
             self.wants_reply = true;
             return Err(Stall::Reply);
         }
-        self.reply(head.request, turn);
+        self.reply(&head.request, head.request.far, turn);
         Ok(())
     }
 
@@ -125,7 +126,7 @@ impl Slice {
             return Err(Stall::Reply);
         }
         self.use_port(head.request.sectors, turn);
-        self.reply(Request { far: false, ..head.request }, turn);
+        self.reply(&head.request, false, turn);
         turn.stats.hits += 1;
         Ok(())
     }
@@ -152,7 +153,7 @@ impl Slice {
         } else {
             0
         };
-        self.mshrs.join(id, *request, fetched | self.overwritten(request));
+        self.mshrs.join(id, request, fetched | self.overwritten(request));
         self.tags.touch(way);
         // Once the line has come, a request that joins only waits for its turn.
         let count = if missing == 0 && self.mshrs.is_ready(id) {
@@ -207,7 +208,7 @@ impl Slice {
         let Some(id) = self.mshrs.take(way) else { return };
         self.tags.line_mut(way).reserved = true;
         let fetched = self.fetch(id, missing, turn);
-        self.mshrs.join(id, *request, fetched | self.overwritten(request));
+        self.mshrs.join(id, request, fetched | self.overwritten(request));
     }
 
     /// Fetches sectors of a line. Returns all sectors that come, as bursts may bring more.
@@ -324,7 +325,7 @@ impl Slice {
                 return;
             }
         }
-        self.reply(Request { far, ..*request }, turn);
+        self.reply(request, far, turn);
     }
 
     /// The atomic unit begins as soon as it has performed its last pass. Returns the cycle in which it is free again.
@@ -353,10 +354,10 @@ impl Slice {
     }
 
     /// The reply leaves as soon as the port has moved its last byte, or that of an earlier reply.
-    pub(super) fn reply(&mut self, request: Request, turn: &mut Turn) {
+    pub(super) fn reply(&mut self, request: &Request, far: bool, turn: &mut Turn) {
         self.reply_room -= 1;
         let cycle = turn.cycle.max(self.port_free);
-        turn.served.push(Served { cycle, slice: self.index as u32, request });
+        turn.served.push(Served { cycle, slice: self.index as u32, far, request: *request });
     }
 
     /// Moves sectors through the port, behind what it moves already.

@@ -52,6 +52,8 @@ pub(crate) struct Flight {
     pub granted: Option<Grant>,
     /// The line's bytes come with the answer.
     pub comes: bool,
+    /// Of the line's slice.
+    port: u16,
     pub line: LineAddress,
     /// Transfers and their lanes that wait for the answer.
     pub waiting: SmallVec<[(TransferId, LaneMask); 2]>,
@@ -96,14 +98,15 @@ impl<const N: usize> MemoryUnit<N> {
             return Err(Refusal::Network);
         }
         self.room -= 1;
+        let port = self.map.port_of(line);
         if let Some(under_way) = &mut self.under_way {
             match purpose {
-                Purpose::Store | Purpose::Atomic => under_way.sent(line, true),
-                Purpose::Load => under_way.sent(line, false),
+                Purpose::Store | Purpose::Atomic => under_way.sent(port, line, true),
+                Purpose::Load => under_way.sent(port, line, false),
                 _ => {}
             }
         }
-        Ok(self.send_always(now, purpose, line, sectors, kind))
+        Ok(self.send_always(now, purpose, (line, port), sectors, kind))
     }
 
     /// Sends a message, whether or not the network has room.
@@ -111,12 +114,13 @@ impl<const N: usize> MemoryUnit<N> {
         &mut self,
         now: Cycle,
         purpose: Purpose,
-        line: LineAddress,
+        (line, port): (LineAddress, u16),
         sectors: u8,
         kind: RequestKind,
     ) -> Ticket {
         let ticket = self.flights.take(|| Flight {
             purpose,
+            port,
             line,
             waiting: SmallVec::new(),
             bytes: [0; MAX_LINE_BYTES],
@@ -127,10 +131,11 @@ impl<const N: usize> MemoryUnit<N> {
             number: 0,
         });
         let flight = &mut self.flights[ticket];
-        (flight.purpose, flight.line) = (purpose, line);
+        (flight.purpose, flight.port, flight.line) = (purpose, port, line);
         flight.waiting.clear();
         let request = Request {
             line,
+            port,
             sectors,
             whole: sectors,
             kind,
@@ -162,15 +167,19 @@ impl<const N: usize> MemoryUnit<N> {
             && self.queue.iter().all(|queued| self.transfers[queued.id].number > number)
         {
             under_way.fences.pop_front();
-            let lines = under_way.fence();
-            if lines.is_empty() {
+            let mut slices = std::mem::take(&mut under_way.followed);
+            under_way.fence(&mut slices);
+            if slices.is_empty() {
                 self.fences_answered.push(number);
-                continue;
+            } else {
+                under_way.open.push((number, slices.len() as u32));
             }
-            under_way.open.push((number, lines.len() as u32));
-            for line in lines {
-                let ticket = self.send_always(now, Purpose::Fence, line, 0, RequestKind::Fence);
+            for slice in slices.drain(..) {
+                let ticket = self.send_always(now, Purpose::Fence, slice, 0, RequestKind::Fence);
                 self.flights[ticket].number = number;
+            }
+            if let Some(under_way) = &mut self.under_way {
+                under_way.followed = slices;
             }
         }
     }
@@ -245,7 +254,7 @@ impl<const N: usize> MemoryUnit<N> {
         }
         let (purpose, line) = (flight.purpose, flight.line);
         if let (Some(under_way), Purpose::Store | Purpose::Atomic) = (&mut self.under_way, purpose) {
-            under_way.answered(line);
+            under_way.answered(flight.port);
         }
         match purpose {
             Purpose::Fence => {
