@@ -12,7 +12,7 @@ use crate::time::l2::slice::{
     AtomicJob, AtomicWork, Incoming, Outcome, PARTS, Passed, Role, Slice, Stall, Turn, changes_memory,
     far_writes_of,
 };
-use crate::time::network::message::{Request, RequestKind};
+use crate::time::network::message::{Request, RequestKind, sector_count};
 
 impl Slice {
     /// The head of the input queue looks up its line.
@@ -290,7 +290,7 @@ impl Slice {
         self.use_port(request.sectors, turn);
         let overwritten = self.overwritten(request);
         if request.kind == RequestKind::Write {
-            let partial = u64::from((request.sectors & !overwritten).count_ones());
+            let partial = u64::from(sector_count(request.sectors & !overwritten));
             let cycles = partial * (self.partial_write_cycles - 1);
             self.port_free += cycles;
             turn.stats.port_busy_cycles += cycles;
@@ -362,7 +362,7 @@ impl Slice {
 
     /// Moves sectors through the port, behind what it moves already.
     fn use_port(&mut self, sectors: u8, turn: &mut Turn) {
-        let bytes = (sectors.count_ones() * SECTOR_BYTES) as u64;
+        let bytes = u64::from(sector_count(sectors) * SECTOR_BYTES);
         let rest = if self.port_free < turn.cycle { 0 } else { self.port_rest };
         let parts = self.port_bytes.quotient_up(bytes).max(1) * self.port_parts + rest;
         let cycles = parts / PARTS;

@@ -335,8 +335,7 @@ impl Slice {
     /// When the next request comes out of a pipeline, after `cycle`.
     #[inline]
     fn next_ready(&self, cycle: Cycle) -> Cycle {
-        let next = self.heads[0].min(self.heads[1]);
-        if next == Cycle::NEVER { next } else { next.max(cycle + 1) }
+        self.heads[0].min(self.heads[1]).max(cycle + 1)
     }
 
     pub(crate) fn set_reply_room(&mut self, cycle: Cycle, replies: u32) {
@@ -418,13 +417,7 @@ impl Slice {
         let head = select_unpredictable(accessed == Outcome::PortBusy, port, head);
         let accessed = match accessed {
             // What comes from the twin does not wait for room there.
-            Outcome::Stalled(Stall::Twin) => {
-                if self.heads[1] == Cycle::NEVER {
-                    Cycle::NEVER
-                } else {
-                    self.heads[1].max(cycle + 1)
-                }
-            }
+            Outcome::Stalled(Stall::Twin) => self.heads[1].max(cycle + 1),
             Outcome::Stalled(_) => Cycle::NEVER,
             _ => head,
         };

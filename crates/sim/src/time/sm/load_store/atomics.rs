@@ -8,7 +8,7 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::TransferId;
 use crate::kit::lane_mask::LaneMask;
 use crate::kit::line::LineAddress;
-use crate::time::network::message::RequestKind;
+use crate::time::network::message::{RequestKind, sector_count};
 use crate::time::sm::load_store::MemoryUnit;
 use crate::time::sm::load_store::l1::Refusal;
 use crate::time::sm::load_store::messages::Purpose;
@@ -61,7 +61,7 @@ impl<const N: usize> MemoryUnit<N> {
             Carries::Operands => (count * operands * transfer.access.bytes, count * transfer.access.bytes),
             Carries::Segment => {
                 sectors = segment(sectors);
-                let bytes = sectors.count_ones() * SECTOR_BYTES;
+                let bytes = sector_count(sectors) * SECTOR_BYTES;
                 (bytes, bytes)
             }
         };

@@ -197,23 +197,14 @@ impl<const N: usize> MemoryUnit<N> {
         }
     }
 
-    /// An L2 slice serves message `ticket`: bytes move between memory and this SM's accesses. Returns the lanes of an
-    /// atomic that changed what they found; for a store, with `notice`, whether any did.
-    pub(crate) fn serve(&mut self, ticket: Ticket, memory: &mut Memory, notice: bool) -> LaneMask {
+    /// An L2 slice serves message `ticket`, which is no store or atomic of a warp: a line moves between memory and this
+    /// SM.
+    pub(crate) fn serve(&mut self, ticket: Ticket, memory: &mut Memory) {
         let flight = &mut self.flights[ticket];
         match flight.purpose {
             Purpose::Fill { local: false } | Purpose::Load => {
                 memory.read_line(flight.line.0, &mut flight.bytes[..self.line_bytes as usize]);
                 flight.written = memory.written_from(flight.line.0);
-                LaneMask::NONE
-            }
-            Purpose::Store => {
-                let (id, lanes) = flight.waiting[0];
-                if self.transfers[id].access.store(memory, lanes, notice) { lanes } else { LaneMask::NONE }
-            }
-            Purpose::Atomic => {
-                let (id, lanes) = flight.waiting[0];
-                self.transfers[id].access.update(memory, lanes)
             }
             Purpose::Switch => {
                 let (switch, index) = flight.state_line.expect(MOVES_STATE);
@@ -224,14 +215,14 @@ impl<const N: usize> MemoryUnit<N> {
                 } else {
                     memory.read_line(flight.line.0, line);
                 }
-                LaneMask::NONE
             }
             Purpose::GiveBack => {
-                let Some(given) = self.l1.leaving(ticket) else { return LaneMask::NONE };
-                memory.write_line(flight.line.0, &given.bytes[..self.line_bytes as usize], given.written);
-                LaneMask::NONE
+                if let Some(given) = self.l1.leaving(ticket) {
+                    let bytes = &given.bytes[..self.line_bytes as usize];
+                    memory.write_line(flight.line.0, bytes, given.written);
+                }
             }
-            _ => LaneMask::NONE,
+            _ => {}
         }
     }
 
