@@ -143,6 +143,7 @@ fn partition(chip: &Chip, name: &str, kind: RequestKind, lines: u64) {
                     let chunk = (line % lines / 2) * 12 + u64::from(slice) * 6;
                     let request = Request {
                         line: LineAddress(chunk * 256 + line % 2 * 128),
+                        port: slice as u16,
                         sectors: 0xf,
                         whole: 0xf,
                         kind,

@@ -119,6 +119,13 @@ impl AddressMap {
         (partition as u32, low(inside, self.slice_bits) as u32)
     }
 
+    /// The port of the crossbars that belongs to the slice of a line.
+    #[inline]
+    pub(crate) fn port_of(&self, line: LineAddress) -> u16 {
+        let (partition, slice) = self.slice_of(line);
+        (partition << self.slice_bits | slice) as u16
+    }
+
     /// The properties of this hash are those of a real H200, whose own hash is not known bit by bit. A page of 16
     /// chunks lies in eight slices of one half, two chunks in each. Of each two pages, one lies in either half. The
     /// four pages of a block lie in 32 slices, which are about 20 and the twins of some of them. Four blocks use all

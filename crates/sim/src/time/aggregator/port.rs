@@ -17,6 +17,7 @@ use crate::kit::line::LineAddress;
 use crate::kit::slab::Slab;
 use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Way};
 use crate::time::directory::{Given, Grant, Probe};
+use crate::time::map::AddressMap;
 use crate::time::network::message::{Asks, Request, RequestKind};
 use crate::time::network::node::Node;
 use crate::time::sm::load_store::l1::coherent::Writable;
@@ -92,6 +93,7 @@ pub(crate) struct Done {
 #[derive(Debug)]
 pub(crate) struct Port {
     line_bytes: u64,
+    map: AddressMap,
     hit_cycles: u64,
     cache: Option<L1>,
     flights: Slab<Ticket, Flight>,
@@ -134,6 +136,7 @@ impl Port {
         });
         let hit = spec.hit_latency_clocks as u64 * chip.clock.core_mhz as u64;
         Port {
+            map: AddressMap::new(&chip.l2, &chip.dram),
             line_bytes: chip.l2.cache.line_bytes as u64,
             hit_cycles: hit.div_ceil(spec.clock_mhz as u64),
             cache,
@@ -323,7 +326,9 @@ impl Port {
         let ticket = self.flights.put(Flight { errand, value: 0, bytes, written });
         self.last_sent = self.last_sent.max(cycle);
         let from = Node::Aggregator;
-        let request = Request { line, sectors, whole, kind, from, ticket, asks, missed: false, far: false };
+        let port = self.map.port_of(line);
+        let request =
+            Request { line, port, sectors, whole, kind, from, ticket, asks, missed: false, far: false };
         self.outbox.push((self.last_sent, request));
         ticket
     }

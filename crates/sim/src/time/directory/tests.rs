@@ -11,7 +11,7 @@ fn nodes() -> NodePorts {
 fn request(sm: u16, asks: Asks) -> Request {
     let kind = if asks == Asks::GiveBack { RequestKind::Write } else { RequestKind::Read };
     let (from, ticket) = (Node::Sm(sm), Ticket(sm as u32));
-    Request { line: LINE, sectors: 3, whole: 3, kind, from, ticket, asks, missed: false, far: false }
+    Request { line: LINE, port: 0, sectors: 3, whole: 3, kind, from, ticket, asks, missed: false, far: false }
 }
 
 fn atomic(sm: u16) -> Request {

@@ -36,6 +36,8 @@ pub struct Served {
     pub cycle: Cycle,
     /// The slice's number in the partition.
     pub slice: u32,
+    /// The reply comes as late as from the other half of the L2.
+    pub far: bool,
     pub request: Request,
 }
 
@@ -232,6 +234,11 @@ impl Partition {
     fn run_awake(&mut self, until: Cycle) {
         loop {
             let (next, wake) = self.next_slice();
+            // Mostly nothing is on its way from or to memory.
+            if wake < until && self.channel.is_quiet() && !self.starved {
+                self.step_slice(next, wake);
+                continue;
+            }
             let mut cycle = self.next_turn(wake).min(until);
             if !self.channel.is_quiet() {
                 // It stops early at a read that is done in between.

@@ -102,9 +102,9 @@ impl Mshrs {
     }
 
     /// A request waits for the line; the sectors of `brings` will be valid when it is served.
-    pub(crate) fn join(&mut self, id: MshrId, request: Request, brings: u8) {
-        let request = Request { missed: true, ..request };
-        let joined = self.waiting.put(Waiting { request, next: Mshr::NOBODY });
+    pub(crate) fn join(&mut self, id: MshrId, request: &Request, brings: u8) {
+        let joined = self.waiting.put(Waiting { request: *request, next: Mshr::NOBODY });
+        self.waiting[joined].request.missed = true;
         let mshr = &mut self.entries[id.index()];
         if mshr.waiting == 0 {
             mshr.first = joined;

@@ -19,6 +19,7 @@ fn line(slice: u32, number: u64) -> LineAddress {
 fn request(kind: RequestKind, slice: u32, number: u64, sectors: u8) -> Request {
     Request {
         line: line(slice, number),
+        port: slice as u16,
         sectors,
         whole: sectors,
         kind,
@@ -445,7 +446,7 @@ fn every_request_is_served_once_and_in_the_order_of_its_line() {
         assert!(tickets.iter().copied().eq(0..1_000), "seed {seed}");
         let mut last_ticket = std::collections::HashMap::new();
         let mut last_cycle = [Cycle(0); 2];
-        for Served { cycle, slice, request } in served {
+        for Served { cycle, slice, request, .. } in served {
             let last = last_ticket.insert(request.line, request.ticket);
             assert!(last.is_none_or(|last| last < request.ticket), "seed {seed}: {request:?}");
             assert!(last_cycle[slice as usize] <= cycle, "seed {seed}: {request:?}");
@@ -519,7 +520,7 @@ fn a_twin_passes_requests_on_and_serves_copies() {
         while let Some(cycle) = home.next_event() {
             home.run(cycle + 1);
         }
-        home.served.drain(..).map(|served| served.request.far).collect::<Vec<_>>()
+        home.served.drain(..).map(|served| served.far).collect::<Vec<_>>()
     };
     assert_eq!((store(1200), store(1400)), (vec![true], vec![false]));
     home.accept_passed(Cycle(1600), &passed(1500, far(read(0, ALL))));

@@ -45,6 +45,9 @@ pub(crate) struct Coherence {
     directory: Directory,
     /// By port: messages that have not been handed to the reply network.
     leaving: Vec<VecDeque<Leaving>>,
+    /// How many those are, and whether any has come or gone since somebody asked.
+    waiting: usize,
+    moved: bool,
     /// By port: requests that have not been handed to the slice.
     forwards: Vec<VecDeque<(Cycle, Request)>>,
     /// By port: when the last message left, and when the last request was handed over.
@@ -67,6 +70,8 @@ impl Coherence {
         Some(Box::new(Coherence {
             directory: Directory::new(chip.l2.latency_cycles as u64, nodes),
             leaving: vec![VecDeque::new(); ports],
+            waiting: 0,
+            moved: true,
             forwards: vec![VecDeque::new(); ports],
             last: vec![[Cycle(0); 2]; ports],
             responses: Crossbar::new(senders, ports, &roomy(&chip.interconnect), &chip.clock),
@@ -82,6 +87,11 @@ impl Coherence {
         let leaving = self.leaving.iter().filter_map(|queue| queue.front()).map(|leaving| leaving.at);
         let forwards = self.forwards.iter().filter_map(|queue| queue.front()).map(|&(at, _)| at);
         leaving.chain(forwards).chain(self.responses.next_event()).min()
+    }
+
+    /// Whether messages for the reply network have come or gone since the last call.
+    pub(super) fn take_moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
     }
 
     pub(crate) fn stats(&self) -> DirectoryStats {
@@ -131,9 +141,14 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             self.partitions[partition].served = served;
         }
         let coherence = self.coherence.as_mut().expect("L1s are coherent");
+        if coherence.waiting == 0 {
+            return changed;
+        }
+        coherence.moved = true;
         for (port, queue) in coherence.leaving.iter_mut().enumerate() {
             while let Some(&Leaving { at, node, bytes, reply }) = queue.front().filter(|l| l.at < until) {
                 queue.pop_front();
+                coherence.waiting -= 1;
                 let last = &mut coherence.last[port][0];
                 *last = at.max(*last);
                 self.replies.inject(port, *last, self.nodes.port(node), bytes, reply);
@@ -164,6 +179,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     fn leave(&mut self, port: usize, at: Cycle, node: Node, bytes: u32, reply: Reply) {
         let coherence = self.coherence.as_mut().expect("L1s are coherent");
+        (coherence.waiting, coherence.moved) = (coherence.waiting + 1, true);
         let queue = &mut coherence.leaving[port];
         // Messages of a port keep their order.
         let at = queue.back().map_or(at, |last| last.at.max(at));
@@ -196,7 +212,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                         self.aggregator.as_mut().expect("it sent the request").serve(request.ticket, memory);
                     }
                     Node::Sm(sm) => {
-                        self.sms[sm as usize].memory.serve(request.ticket, memory, false);
+                        self.sms[sm as usize].memory.serve(request.ticket, memory);
                     }
                 },
                 Action::Answer { at, request, grant, given, source } => {

@@ -7,6 +7,7 @@ use crate::exec::memory::access::MemoryOp;
 use crate::kit::ids::{ProbeId, Ticket};
 use crate::kit::lane_mask::LaneMask;
 use crate::time::l2::Role;
+use crate::time::sm::load_store::transfer::Transfer;
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// Ends a window at `until`: moves the bytes of served requests, and the messages of the window.
@@ -22,8 +23,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             changed |= self.serve_coherent(&mut memory, until);
         }
         for partition in 0..self.partitions.len() {
-            for served in self.partitions[partition].served.drain(..) {
-                let request = served.request;
+            let mut served = std::mem::take(&mut self.partitions[partition].served);
+            for served in &served {
+                let request = &served.request;
                 match request.from {
                     Node::Aggregator => {
                         let aggregator = self.aggregator.as_mut().expect("it sent the request");
@@ -47,9 +49,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 }
                 let port = partition * slices as usize + served.slice as usize;
                 let (sink, bytes) = (self.nodes.port(request.from), request.reply_bytes());
-                let answer = if request.far { Reply::FarAnswer } else { Reply::Answer };
+                let answer = if served.far { Reply::FarAnswer } else { Reply::Answer };
                 self.replies.inject(port, served.cycle, sink, bytes, answer(request.ticket));
             }
+            served.clear();
+            self.partitions[partition].served = served;
         }
         if self.clusters.is_some() {
             self.exchange_clusters(until);
@@ -59,14 +63,20 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         self.pass_on(until);
         self.leave_lock_queues(until, &memory);
+        let mut senders = std::mem::take(&mut self.senders);
         for sm in self.sms.iter_mut() {
-            // Its requests have used up the room that it knows of.
-            if !sm.memory.outbox.is_empty() {
-                self.told_room[sm.id() as usize] = None;
-            }
             changed |= std::mem::take(&mut sm.changed);
+            self.any_fault |= sm.fault.is_some();
+            if !sm.memory.outbox.is_empty() {
+                let id = sm.id() as usize;
+                // Its requests have used up the room that it knows of.
+                self.told_room[id] = None;
+                senders.push(id);
+            }
         }
-        self.send_requests();
+        self.send_requests(&senders);
+        senders.clear();
+        self.senders = senders;
         changed |= self.exchange_with_firmware(&mut memory);
         if self.coherence.is_some() {
             changed |= self.exchange_coherent(&mut memory, until);
@@ -130,13 +140,14 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     fn tell_partitions(&mut self, until: Cycle) {
         let slices = self.side.slices;
         let has_twins = self.side.far_cycles > 0;
+        let answers_moved = self.coherence.as_mut().is_some_and(|coherence| coherence.take_moved());
         // A partition and its twin follow each other.
         let together = 1 + usize::from(has_twins);
         for first in (0..self.partitions.len()).step_by(together) {
             let pair = first..first + together;
             let touched = pair.clone().fold(false, |any, at| any | self.partitions[at].take_touched());
             let ports = first * slices as usize..pair.end * slices as usize;
-            if !self.replies.take_moved(ports) && !touched && self.coherence.is_none() {
+            if !self.replies.take_moved(ports) && !touched && !answers_moved {
                 continue;
             }
             for partition in pair {
@@ -152,45 +163,45 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
     }
 
-    /// Hands the requests of the SMs to the network, in the order in which they leave the ports.
-    fn send_requests(&mut self) {
+    /// Hands the requests of SMs that have any to the network, in the order in which they leave the ports.
+    fn send_requests(&mut self, senders: &[usize]) {
         let Some(mut ports) = self.shared_ports.take() else {
-            for at in 0..self.sms.count() {
-                let id = self.sms.number(at);
-                if self.sms[id].memory.outbox.is_empty() {
-                    continue;
-                }
+            for &id in senders {
                 let mut outbox = std::mem::take(&mut self.sms[id].memory.outbox);
-                outbox.drain(..).for_each(|(at, request)| self.send(id, at, &request));
+                outbox.iter_mut().for_each(|(at, request)| self.send(id, *at, request));
+                outbox.clear();
                 self.sms[id].memory.outbox = outbox;
             }
             return;
         };
         let mut together = std::mem::take(&mut ports.together);
-        let mut next = 0;
-        while next < self.sms.count() {
-            let port = self.sms.number(next) / ports.sms();
-            while next < self.sms.count() && self.sms.number(next) / ports.sms() == port {
-                let id = self.sms.number(next);
+        let sharers = ports.sms();
+        for neighbours in senders.chunk_by(|one, other| one / sharers == other / sharers) {
+            let port = neighbours[0] / sharers;
+            for &id in neighbours {
                 together.extend(self.sms[id].memory.outbox.drain(..).map(|(at, request)| (at, id, request)));
-                next += 1;
             }
-            together.sort_by_key(|&(at, ..)| at);
-            for (at, id, request) in together.drain(..) {
-                let at = ports.pass(port, at, &request);
-                self.send(id, at, &request);
+            if neighbours.len() > 1 {
+                together.sort_by_key(|&(at, ..)| at);
             }
+            for (at, id, request) in &mut together {
+                let at = ports.pass(port, *at, request);
+                self.send(*id, at, request);
+            }
+            together.clear();
         }
         ports.together = together;
         self.shared_ports = Some(ports);
     }
 
     #[inline]
-    fn send(&mut self, id: usize, at: Cycle, request: &Request) {
-        let (port, far) = self.side.near_port(request);
-        let request = Request { far, ..*request };
-        self.atomics[id] += u32::from(self.atomic_window > 0 && request.is_awaited_atomic());
-        self.requests.inject(id, at, port, request.request_bytes(), request);
+    fn send(&mut self, id: usize, at: Cycle, request: &mut Request) {
+        let port;
+        (port, request.far) = self.side.near_port(request);
+        if self.atomic_window > 0 {
+            self.atomics[id] += u32::from(request.is_awaited_atomic());
+        }
+        self.requests.inject(id, at, port, request.request_bytes(), *request);
     }
 
     /// Requests for lines of the other half of the L2 cross to the slices that have them.
@@ -284,24 +295,26 @@ pub(super) fn serve<const N: usize, P: Probe>(
     ticket: Ticket,
     notice: bool,
 ) -> LaneMask {
-    let changed = sm.memory.serve(ticket, memory, notice);
-    let flight = &sm.memory.flights[ticket];
-    if matches!(flight.purpose, Purpose::Atomic | Purpose::Store) {
-        let (id, lanes) = flight.waiting[0];
-        let transfer = &sm.memory.transfers[id];
-        let (who, access) = (transfer.who, &transfer.access);
-        match access.kind {
-            MemoryOp::Atomic { op, .. } if transfer.pending.polls => {
-                let who = (who, access.pc, is_exclusive(op));
-                let change = |lane| access.change(lane);
-                locks.tried(who, &access.addresses, (lanes, changed), change, |address| address);
-            }
-            MemoryOp::Atomic { .. } => {
-                let (who, change) = ((who, access.pc), |lane| access.change(lane));
-                locks.changed(who, &access.addresses, lanes & changed, change, |address| address);
-            }
-            _ => locks.stored((who, access.pc), &access.addresses, lanes, |address| address),
-        }
+    let unit = &mut sm.memory;
+    let flight = &unit.flights[ticket];
+    if !matches!(flight.purpose, Purpose::Atomic | Purpose::Store) {
+        unit.serve(ticket, memory);
+        return LaneMask::NONE;
+    }
+    let (id, lanes) = flight.waiting[0];
+    let Transfer { who, pending, access, .. } = &mut unit.transfers[id];
+    let MemoryOp::Atomic { op, .. } = access.kind else {
+        let changed = access.store(memory, lanes, notice);
+        locks.stored((*who, access.pc), &access.addresses, lanes, |address| address);
+        return if changed { lanes } else { LaneMask::NONE };
+    };
+    let changed = access.update(memory, lanes);
+    let change = |lane| access.change(lane);
+    if pending.polls {
+        let who = (*who, access.pc, is_exclusive(op));
+        locks.tried(who, &access.addresses, (lanes, changed), change, |address| address);
+    } else {
+        locks.changed((*who, access.pc), &access.addresses, lanes & changed, change, |address| address);
     }
     changed
 }

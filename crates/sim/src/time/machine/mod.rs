@@ -156,16 +156,19 @@ impl MemorySide {
 
     /// The port of the crossbars that belongs to the slice of a line.
     fn port(&self, line: LineAddress) -> usize {
-        let (partition, slice) = self.map.slice_of(line);
-        (partition * self.slices + slice) as usize
+        usize::from(self.map.port_of(line))
     }
 
     /// The port of the slice that is near the sender of a request, and whether that is not the line's slice but its
     /// twin in the other half of the L2.
+    #[inline]
     fn near_port(&self, request: &Request) -> (usize, bool) {
-        let (partition, slice) = self.map.slice_of(request.line);
-        let far = self.far_cycles > 0 && partition % 2 != request.from.half();
-        (((partition ^ u32::from(far)) * self.slices + slice) as usize, far)
+        debug_assert!(usize::from(request.port) == self.port(request.line));
+        let port = u32::from(request.port);
+        let far = self.far_cycles > 0 && port / self.slices % 2 != request.from.half();
+        // A slice and its twin are in neighbouring partitions.
+        let port = if far { port ^ self.slices } else { port };
+        (port as usize, far)
     }
 }
 
@@ -235,6 +238,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         clusters: Clusters::new(launch),
         nodes,
         told_room: vec![None; sms],
+        senders: Vec::new(),
         sms: Dealt::none_of(sms, threads),
         builder,
         partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
@@ -262,6 +266,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         before,
         exchanged: start,
         cut_off: false,
+        any_fault: false,
         faulty: 0,
     };
     if machine.aggregator.is_some() {
@@ -350,6 +355,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     /// The room for requests that each SM knows of. SMs that another thread runs are far from this thread's cache, so
     /// they are not written without need.
     told_room: Vec<Option<Room>>,
+    /// Where the SMs that have requests to send are collected: empty.
+    senders: Vec<usize>,
     start: Cycle,
     /// In cycles.
     window: u64,
@@ -378,6 +385,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     atomics: Vec<u32>,
     /// The launch was stopped: SMs are no longer observed.
     cut_off: bool,
+    /// Some SM may have faulted.
+    any_fault: bool,
     /// The number of the kernel that has faulted, if one has.
     faulty: u16,
 }
@@ -525,6 +534,9 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
 
     /// The fault that came first, and the number of its kernel.
     fn first_fault(&mut self) -> Option<(u16, Box<Fault>)> {
+        if !std::mem::take(&mut self.any_fault) {
+            return None;
+        }
         let faults = self.sms.iter_mut().filter(|sm| sm.fault.is_some());
         let first = faults.min_by_key(|sm| (sm.fault.as_ref().map(|(at, _)| *at), sm.id()))?;
         first.fault.take().map(|(_, fault)| (first.faulty, fault))

@@ -95,6 +95,7 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
         coherence: suspended.coherence,
         clusters: None,
         told_room: suspended.told_room,
+        senders: Vec::new(),
         start: suspended.start,
         window: u64::from(chip.interconnect.latency_cycles),
         starts: suspended.starts,
@@ -113,6 +114,7 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
         atomic_window: chip.interconnect.atomic_window,
         atomics: suspended.atomics,
         cut_off: false,
+        any_fault: false,
         faulty: 0,
     };
     if let Some(branches) = machine.builder.kernels_added(&context) {

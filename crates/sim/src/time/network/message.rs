@@ -56,6 +56,8 @@ pub enum Asks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub line: LineAddress,
+    /// The port of the line's slice, in whichever half of the L2 that is.
+    pub port: u16,
     /// The line's 32-byte sectors that it reads or writes, bit 0 the first.
     pub sectors: u8,
     /// For a write: the sectors of which it writes every byte.
@@ -75,7 +77,7 @@ impl Request {
     pub fn request_bytes(&self) -> u32 {
         match self.kind {
             RequestKind::Read | RequestKind::Fence => 0,
-            RequestKind::Write => self.sectors.count_ones() * SECTOR_BYTES,
+            RequestKind::Write => sector_count(self.sectors) * SECTOR_BYTES,
             RequestKind::Atomic { operand_bytes, .. } => in_sectors(operand_bytes),
         }
     }
@@ -88,23 +90,31 @@ impl Request {
 
     /// Sectors that a load asks for.
     pub(crate) fn read_sectors(&self) -> u32 {
-        if self.kind == RequestKind::Read { self.sectors.count_ones() } else { 0 }
+        if self.kind == RequestKind::Read { sector_count(self.sectors) } else { 0 }
     }
 
     /// Sectors that follow it through a port: those that it writes. A reduction's operand fits the request.
     pub(crate) fn written_sectors(&self) -> u32 {
         let writes = self.kind == RequestKind::Write || self.is_awaited_atomic();
-        if writes { self.sectors.count_ones() } else { 0 }
+        if writes { sector_count(self.sectors) } else { 0 }
     }
 
     /// Bytes of data its reply carries back, in whole sectors.
     pub fn reply_bytes(&self) -> u32 {
         match self.kind {
             RequestKind::Write | RequestKind::Fence => 0,
-            RequestKind::Read => self.sectors.count_ones() * SECTOR_BYTES,
+            RequestKind::Read => sector_count(self.sectors) * SECTOR_BYTES,
             RequestKind::Atomic { result_bytes, .. } => in_sectors(result_bytes),
         }
     }
+}
+
+/// How many sectors of a line are marked. Hosts whose processor cannot count bits take four times as long to do that.
+#[inline(always)]
+pub(crate) fn sector_count(sectors: u8) -> u32 {
+    const COUNTS: u64 = 0x4332_3221_3221_2110;
+    debug_assert!(sectors < 16, "a line has at most four sectors");
+    (COUNTS >> (4 * (sectors % 16))) as u32 & 7
 }
 
 fn in_sectors(bytes: u16) -> u32 {

@@ -65,6 +65,7 @@ mod tests {
         let mut ports = SharedPorts::new(&spec, 4);
         let request = |kind, sectors| Request {
             line: LineAddress(0),
+            port: 0,
             sectors,
             whole: 0,
             kind,

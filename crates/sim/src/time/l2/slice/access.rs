@@ -12,25 +12,25 @@ use crate::time::l2::slice::{
     AtomicJob, AtomicWork, Incoming, Outcome, PARTS, Passed, Role, Slice, Stall, Turn, changes_memory,
     far_writes_of,
 };
-use crate::time::network::message::{Request, RequestKind};
+use crate::time::network::message::{Request, RequestKind, sector_count};
 
 impl Slice {
     /// The head of the input queue looks up its line.
     pub(super) fn access(&mut self, turn: &mut Turn) -> Outcome {
         let mut queue = self.first_queue(turn.cycle);
+        if self.heads[queue] > turn.cycle {
+            return Outcome::Idle;
+        }
         // What the twin passes on must not wait for what the twin has no room for: both might wait for each other.
         if queue == 0
             && self.twin_room == 0
             && self.incoming[0].front().is_some_and(|head| head.role == Role::Pass)
-            && self.incoming[1].front().is_some_and(|head| head.ready <= turn.cycle)
+            && self.heads[1] <= turn.cycle
         {
             self.wants_twin = true;
             queue = 1;
         }
         let Some(&head) = self.incoming[queue].front() else { return Outcome::Idle };
-        if head.ready > turn.cycle {
-            return Outcome::Idle;
-        }
         // A lookup takes the tags only; moving data takes the port.
         let port_is_busy = self.port_free > turn.cycle;
         let went = match self.tags.find(head.number) {
@@ -58,6 +58,7 @@ impl Slice {
             return Outcome::Stalled(cause);
         }
         self.incoming[queue].pop_front();
+        self.heads[queue] = self.incoming[queue].front().map_or(Cycle::NEVER, |head| head.ready);
         if queue == 0
             && let Some(atomic) = self.outside.pop_front()
         {
@@ -114,7 +115,7 @@ impl Slice {
             self.wants_reply = true;
             return Err(Stall::Reply);
         }
-        self.reply(head.request, turn);
+        self.reply(&head.request, head.request.far, turn);
         Ok(())
     }
 
@@ -125,7 +126,7 @@ impl Slice {
             return Err(Stall::Reply);
         }
         self.use_port(head.request.sectors, turn);
-        self.reply(Request { far: false, ..head.request }, turn);
+        self.reply(&head.request, false, turn);
         turn.stats.hits += 1;
         Ok(())
     }
@@ -152,7 +153,7 @@ impl Slice {
         } else {
             0
         };
-        self.mshrs.join(id, *request, fetched | self.overwritten(request));
+        self.mshrs.join(id, request, fetched | self.overwritten(request));
         self.tags.touch(way);
         // Once the line has come, a request that joins only waits for its turn.
         let count = if missing == 0 && self.mshrs.is_ready(id) {
@@ -207,7 +208,7 @@ impl Slice {
         let Some(id) = self.mshrs.take(way) else { return };
         self.tags.line_mut(way).reserved = true;
         let fetched = self.fetch(id, missing, turn);
-        self.mshrs.join(id, *request, fetched | self.overwritten(request));
+        self.mshrs.join(id, request, fetched | self.overwritten(request));
     }
 
     /// Fetches sectors of a line. Returns all sectors that come, as bursts may bring more.
@@ -289,7 +290,7 @@ impl Slice {
         self.use_port(request.sectors, turn);
         let overwritten = self.overwritten(request);
         if request.kind == RequestKind::Write {
-            let partial = u64::from((request.sectors & !overwritten).count_ones());
+            let partial = u64::from(sector_count(request.sectors & !overwritten));
             let cycles = partial * (self.partial_write_cycles - 1);
             self.port_free += cycles;
             turn.stats.port_busy_cycles += cycles;
@@ -324,7 +325,7 @@ impl Slice {
                 return;
             }
         }
-        self.reply(Request { far, ..*request }, turn);
+        self.reply(request, far, turn);
     }
 
     /// The atomic unit begins as soon as it has performed its last pass. Returns the cycle in which it is free again.
@@ -353,15 +354,15 @@ impl Slice {
     }
 
     /// The reply leaves as soon as the port has moved its last byte, or that of an earlier reply.
-    pub(super) fn reply(&mut self, request: Request, turn: &mut Turn) {
+    pub(super) fn reply(&mut self, request: &Request, far: bool, turn: &mut Turn) {
         self.reply_room -= 1;
         let cycle = turn.cycle.max(self.port_free);
-        turn.served.push(Served { cycle, slice: self.index as u32, request });
+        turn.served.push(Served { cycle, slice: self.index as u32, far, request: *request });
     }
 
     /// Moves sectors through the port, behind what it moves already.
     fn use_port(&mut self, sectors: u8, turn: &mut Turn) {
-        let bytes = (sectors.count_ones() * SECTOR_BYTES) as u64;
+        let bytes = u64::from(sector_count(sectors) * SECTOR_BYTES);
         let rest = if self.port_free < turn.cycle { 0 } else { self.port_rest };
         let parts = self.port_bytes.quotient_up(bytes).max(1) * self.port_parts + rest;
         let cycles = parts / PARTS;

@@ -148,6 +148,8 @@ pub(crate) struct Slice {
 
     /// The pipeline and the input queue behind it: requests from the network, and from the twin.
     incoming: [VecDeque<Incoming>; 2],
+    /// When the first request of each comes out of its pipeline, or [`Cycle::NEVER`].
+    heads: [Cycle; 2],
     /// How many requests the pipeline holds, if it is to be told whose atomics enter it.
     pipeline: Option<usize>,
     /// Senders of requests from the network that wait in front of the pipeline; `None` if it is no atomic with a
@@ -212,6 +214,7 @@ impl Slice {
             all_sectors: (u16::MAX >> (16 - sectors)) as u8,
             bursts: Bursts::new(dram.bus_bytes * dram.burst, l2.cache.line_bytes),
             incoming: [(); 2].map(|()| VecDeque::with_capacity(capacity.min(512) as usize)),
+            heads: [Cycle::NEVER; 2],
             pipeline: None,
             outside: VecDeque::new(),
             entered: Vec::new(),
@@ -275,16 +278,17 @@ impl Slice {
 
     #[inline]
     fn queue(&mut self, queue: usize, incoming: Incoming) {
+        if incoming.ready < self.heads[queue] {
+            self.heads[queue] = incoming.ready;
+            self.wake = self.wake.min(incoming.ready);
+        }
         let queue = &mut self.incoming[queue];
         // From senders near and far: mostly, but not always, the last one.
-        let earlier = queue.iter().rposition(|other| other.ready <= incoming.ready);
-        match earlier {
-            None => {
-                self.wake = self.wake.min(incoming.ready);
-                queue.push_front(incoming);
-            }
-            Some(last) if last + 1 == queue.len() => queue.push_back(incoming),
-            Some(earlier) => queue.insert(earlier + 1, incoming),
+        if queue.back().is_none_or(|last| last.ready <= incoming.ready) {
+            queue.push_back(incoming);
+        } else {
+            let later = queue.iter().rev().take_while(|other| other.ready > incoming.ready).count();
+            queue.insert(queue.len() - later, incoming);
         }
     }
 
@@ -321,17 +325,17 @@ impl Slice {
     /// The queue whose first request, of those that are there at a cycle, is the older one.
     #[inline]
     fn first_queue(&self, cycle: Cycle) -> usize {
-        let Some(passed) = self.incoming[1].front() else { return 0 };
-        let first = self.incoming[0].front().map_or(Cycle::NEVER, |head| head.since);
-        usize::from(passed.ready <= cycle && passed.since < first)
+        if self.heads[1] > cycle {
+            return 0;
+        }
+        let since = |queue: usize| self.incoming[queue].front().map_or(Cycle::NEVER, |head| head.since);
+        usize::from(since(1) < since(0))
     }
 
     /// When the next request comes out of a pipeline, after `cycle`.
     #[inline]
     fn next_ready(&self, cycle: Cycle) -> Cycle {
-        let ready = |queue: &VecDeque<Incoming>| queue.front().map_or(Cycle::NEVER, |head| head.ready);
-        let next = ready(&self.incoming[0]).min(ready(&self.incoming[1]));
-        if next == Cycle::NEVER { next } else { next.max(cycle + 1) }
+        self.heads[0].min(self.heads[1]).max(cycle + 1)
     }
 
     pub(crate) fn set_reply_room(&mut self, cycle: Cycle, replies: u32) {
@@ -394,9 +398,9 @@ impl Slice {
         let finished = self.finish_atomic(turn);
         let filled = self.serve_filled(turn);
         let accessed = self.access(turn);
-        let outcomes = [finished, filled, accessed];
-        if !outcomes.contains(&Outcome::Moved) {
-            self.stall = outcomes.iter().find_map(|outcome| match outcome {
+        let moved = |outcome: Outcome| matches!(outcome, Outcome::Moved);
+        if !moved(finished) && !moved(filled) && !moved(accessed) {
+            self.stall = [finished, filled, accessed].iter().find_map(|outcome| match outcome {
                 Outcome::Stalled(cause) => Some((*cause, cycle)),
                 _ => None,
             });
@@ -413,9 +417,7 @@ impl Slice {
         let head = select_unpredictable(accessed == Outcome::PortBusy, port, head);
         let accessed = match accessed {
             // What comes from the twin does not wait for room there.
-            Outcome::Stalled(Stall::Twin) => {
-                self.incoming[1].front().map_or(Cycle::NEVER, |head| head.ready.max(cycle + 1))
-            }
+            Outcome::Stalled(Stall::Twin) => self.heads[1].max(cycle + 1),
             Outcome::Stalled(_) => Cycle::NEVER,
             _ => head,
         };
@@ -437,7 +439,7 @@ impl Slice {
         }
         let request = job.request;
         self.atomic = None;
-        self.reply(request, turn);
+        self.reply(&request, request.far, turn);
         Outcome::Moved
     }
 

@@ -8,7 +8,7 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::TransferId;
 use crate::kit::lane_mask::LaneMask;
 use crate::kit::line::LineAddress;
-use crate::time::network::message::RequestKind;
+use crate::time::network::message::{RequestKind, sector_count};
 use crate::time::sm::load_store::MemoryUnit;
 use crate::time::sm::load_store::l1::Refusal;
 use crate::time::sm::load_store::messages::Purpose;
@@ -45,30 +45,30 @@ impl<const N: usize> MemoryUnit<N> {
         let MemoryOp::Atomic { op, silent, .. } = transfer.access.kind else {
             unreachable!("called for atomics")
         };
-        let mut sectors = transfer.sectors(lanes, line);
-        // Mostly one, and counting bits is slow.
-        let aggregated = transfer.pending.aggregated;
-        let count = if lanes.0.is_power_of_two() || aggregated { 1 } else { lanes.count() };
         let is_cas = op == AtomOp::Cas;
         let operands = if is_cas { 2 } else { 1 };
-        let same_word = if aggregated { 1 } else { transfer.same_word(lanes) };
-        let per_pass = if is_cas && transfer.several_words(on_line) { self.atomic.cas_passes } else { 1 };
-        let passes = match aggregated {
-            true => 1,
-            false => transfer.passes(lanes, u64::from(self.atomic.pass_bytes)) * per_pass,
+        // Mostly it is one lane.
+        let work = if lanes.0.is_power_of_two() {
+            LaneWork::of_lane(transfer, lanes.lowest(), line)
+        } else {
+            LaneWork::of_lanes(transfer, lanes, line, self.atomic.pass_bytes)
         };
+        let LaneWork { mut sectors, words, count, same_word, mut passes } = work;
+        if is_cas && !transfer.pending.aggregated && transfer.several_words(on_line) {
+            passes *= self.atomic.cas_passes;
+        }
         let (operand_bytes, result_bytes) = match self.atomic.carries {
             Carries::Operands => (count * operands * transfer.access.bytes, count * transfer.access.bytes),
             Carries::Segment => {
                 sectors = segment(sectors);
-                let bytes = sectors.count_ones() * SECTOR_BYTES;
+                let bytes = sector_count(sectors) * SECTOR_BYTES;
                 (bytes, bytes)
             }
         };
         let kind = RequestKind::Atomic {
             passes: passes as u16,
             same_word: same_word as u8,
-            words: transfer.words(lanes, line),
+            words,
             lanes: count as u8,
             adds: op == AtomOp::Add,
             operand_bytes: operand_bytes as u16,
@@ -83,6 +83,49 @@ impl<const N: usize> MemoryUnit<N> {
         self.stats.atomics += 1;
         self.stats.atomic_lanes += count as u64;
         Ok(())
+    }
+}
+
+/// What lanes of an atomic on one line ask of its slice.
+struct LaneWork {
+    sectors: u8,
+    words: u32,
+    /// Lanes that travel.
+    count: u32,
+    /// The most lanes that name one word.
+    same_word: u32,
+    passes: u32,
+}
+
+impl LaneWork {
+    #[inline]
+    fn of_lane<const N: usize>(transfer: &Transfer<N>, lane: usize, line: LineAddress) -> LaneWork {
+        let (sectors, words) = transfer.place(lane, line);
+        LaneWork { sectors, words, count: 1, same_word: 1, passes: 1 }
+    }
+
+    #[inline(never)]
+    fn of_lanes<const N: usize>(
+        transfer: &Transfer<N>,
+        lanes: LaneMask,
+        line: LineAddress,
+        pass_bytes: u32,
+    ) -> LaneWork {
+        let (mut sectors, mut words) = (0, 0);
+        for lane in lanes.lanes() {
+            let (its_sectors, its_words) = transfer.place(lane, line);
+            (sectors, words) = (sectors | its_sectors, words | its_words);
+        }
+        if transfer.pending.aggregated {
+            return LaneWork { sectors, words, count: 1, same_word: 1, passes: 1 };
+        }
+        LaneWork {
+            sectors,
+            words,
+            count: lanes.count(),
+            same_word: transfer.same_word(lanes),
+            passes: transfer.passes(lanes, u64::from(pass_bytes)),
+        }
     }
 }
 

@@ -52,6 +52,8 @@ pub(crate) struct Flight {
     pub granted: Option<Grant>,
     /// The line's bytes come with the answer.
     pub comes: bool,
+    /// Of the line's slice.
+    port: u16,
     pub line: LineAddress,
     /// Transfers and their lanes that wait for the answer.
     pub waiting: SmallVec<[(TransferId, LaneMask); 2]>,
@@ -96,14 +98,15 @@ impl<const N: usize> MemoryUnit<N> {
             return Err(Refusal::Network);
         }
         self.room -= 1;
+        let port = self.map.port_of(line);
         if let Some(under_way) = &mut self.under_way {
             match purpose {
-                Purpose::Store | Purpose::Atomic => under_way.sent(line, true),
-                Purpose::Load => under_way.sent(line, false),
+                Purpose::Store | Purpose::Atomic => under_way.sent(port, line, true),
+                Purpose::Load => under_way.sent(port, line, false),
                 _ => {}
             }
         }
-        Ok(self.send_always(now, purpose, line, sectors, kind))
+        Ok(self.send_always(now, purpose, (line, port), sectors, kind))
     }
 
     /// Sends a message, whether or not the network has room.
@@ -111,12 +114,13 @@ impl<const N: usize> MemoryUnit<N> {
         &mut self,
         now: Cycle,
         purpose: Purpose,
-        line: LineAddress,
+        (line, port): (LineAddress, u16),
         sectors: u8,
         kind: RequestKind,
     ) -> Ticket {
         let ticket = self.flights.take(|| Flight {
             purpose,
+            port,
             line,
             waiting: SmallVec::new(),
             bytes: [0; MAX_LINE_BYTES],
@@ -127,10 +131,11 @@ impl<const N: usize> MemoryUnit<N> {
             number: 0,
         });
         let flight = &mut self.flights[ticket];
-        (flight.purpose, flight.line) = (purpose, line);
+        (flight.purpose, flight.port, flight.line) = (purpose, port, line);
         flight.waiting.clear();
         let request = Request {
             line,
+            port,
             sectors,
             whole: sectors,
             kind,
@@ -162,15 +167,19 @@ impl<const N: usize> MemoryUnit<N> {
             && self.queue.iter().all(|queued| self.transfers[queued.id].number > number)
         {
             under_way.fences.pop_front();
-            let lines = under_way.fence();
-            if lines.is_empty() {
+            let mut slices = std::mem::take(&mut under_way.followed);
+            under_way.fence(&mut slices);
+            if slices.is_empty() {
                 self.fences_answered.push(number);
-                continue;
+            } else {
+                under_way.open.push((number, slices.len() as u32));
             }
-            under_way.open.push((number, lines.len() as u32));
-            for line in lines {
-                let ticket = self.send_always(now, Purpose::Fence, line, 0, RequestKind::Fence);
+            for slice in slices.drain(..) {
+                let ticket = self.send_always(now, Purpose::Fence, slice, 0, RequestKind::Fence);
                 self.flights[ticket].number = number;
+            }
+            if let Some(under_way) = &mut self.under_way {
+                under_way.followed = slices;
             }
         }
     }
@@ -188,23 +197,14 @@ impl<const N: usize> MemoryUnit<N> {
         }
     }
 
-    /// An L2 slice serves message `ticket`: bytes move between memory and this SM's accesses. Returns the lanes of an
-    /// atomic that changed what they found; for a store, with `notice`, whether any did.
-    pub(crate) fn serve(&mut self, ticket: Ticket, memory: &mut Memory, notice: bool) -> LaneMask {
+    /// An L2 slice serves message `ticket`, which is no store or atomic of a warp: a line moves between memory and this
+    /// SM.
+    pub(crate) fn serve(&mut self, ticket: Ticket, memory: &mut Memory) {
         let flight = &mut self.flights[ticket];
         match flight.purpose {
             Purpose::Fill { local: false } | Purpose::Load => {
                 memory.read_line(flight.line.0, &mut flight.bytes[..self.line_bytes as usize]);
                 flight.written = memory.written_from(flight.line.0);
-                LaneMask::NONE
-            }
-            Purpose::Store => {
-                let (id, lanes) = flight.waiting[0];
-                if self.transfers[id].access.store(memory, lanes, notice) { lanes } else { LaneMask::NONE }
-            }
-            Purpose::Atomic => {
-                let (id, lanes) = flight.waiting[0];
-                self.transfers[id].access.update(memory, lanes)
             }
             Purpose::Switch => {
                 let (switch, index) = flight.state_line.expect(MOVES_STATE);
@@ -215,14 +215,14 @@ impl<const N: usize> MemoryUnit<N> {
                 } else {
                     memory.read_line(flight.line.0, line);
                 }
-                LaneMask::NONE
             }
             Purpose::GiveBack => {
-                let Some(given) = self.l1.leaving(ticket) else { return LaneMask::NONE };
-                memory.write_line(flight.line.0, &given.bytes[..self.line_bytes as usize], given.written);
-                LaneMask::NONE
+                if let Some(given) = self.l1.leaving(ticket) {
+                    let bytes = &given.bytes[..self.line_bytes as usize];
+                    memory.write_line(flight.line.0, bytes, given.written);
+                }
             }
-            _ => LaneMask::NONE,
+            _ => {}
         }
     }
 
@@ -245,7 +245,7 @@ impl<const N: usize> MemoryUnit<N> {
         }
         let (purpose, line) = (flight.purpose, flight.line);
         if let (Some(under_way), Purpose::Store | Purpose::Atomic) = (&mut self.under_way, purpose) {
-            under_way.answered(line);
+            under_way.answered(flight.port);
         }
         match purpose {
             Purpose::Fence => {

@@ -31,6 +31,7 @@ use crate::kit::line::LineAddress;
 use crate::kit::slab::Slab;
 use crate::time::cache::Tags;
 use crate::time::directory::{Given, Probe};
+use crate::time::map::AddressMap;
 use crate::time::network::message::{Asks, Request, RequestKind};
 use crate::time::sm::load_store::bank_conflicts::shared_turns;
 use crate::time::sm::load_store::coherent::Update;
@@ -112,6 +113,7 @@ pub(crate) struct MemoryUnit<const N: usize> {
     pub transfers: Slab<TransferId, Transfer<N>>,
     pub flights: Slab<Ticket, Flight>,
     policy: L1Policy,
+    map: AddressMap,
     pub(crate) line_bytes: u64,
     bypass_bytes: u64,
     atomic: AtomicSpec,
@@ -166,6 +168,7 @@ impl<const N: usize> MemoryUnit<N> {
             sm,
             shared: chip.shared.clone(),
             policy: chip.l1.global,
+            map: AddressMap::new(&chip.l2, &chip.dram),
             line_bytes: chip.l1.cache.line_bytes as u64,
             bypass_bytes: chip.l1.bypass_bytes as u64,
             atomic: chip.atomic.clone(),

@@ -135,16 +135,19 @@ impl<const N: usize> Transfer<N> {
         }
     }
 
+    /// The 32-byte sectors of the line at `line` that a lane touches, and the words, a bit each.
+    #[inline(always)]
+    pub(crate) fn place(&self, lane: usize, line: LineAddress) -> (u8, u32) {
+        let WarpAccess { addresses, bytes, .. } = &self.access;
+        let offset = (addresses.at(lane) - line.0) as u32;
+        let last = offset + bytes - 1;
+        let sectors = ((2u32 << (last / 32)) - (1 << (offset / 32))) as u8;
+        (sectors, ((1u32 << bytes.div_ceil(4)) - 1) << (offset / 4))
+    }
+
     /// The 32-byte sectors of the line at `line` that the lanes touch.
     pub(crate) fn sectors(&self, lanes: LaneMask, line: LineAddress) -> u8 {
-        let WarpAccess { addresses, bytes, .. } = &self.access;
-        let mut sectors = 0u8;
-        for lane in lanes.lanes() {
-            let offset = (addresses.at(lane) - line.0) as u32;
-            let last = offset + bytes - 1;
-            sectors |= ((2u32 << (last / 32)) - (1 << (offset / 32))) as u8;
-        }
-        sectors
+        lanes.lanes().fold(0, |sectors, lane| sectors | self.place(lane, line).0)
     }
 
     /// The sectors of the line at `line` that the lanes cover wholly.
@@ -195,13 +198,6 @@ impl<const N: usize> Transfer<N> {
             left &= !here;
         }
         passes
-    }
-
-    /// The words of the line at `line` that the lanes touch, a bit each.
-    pub(crate) fn words(&self, lanes: LaneMask, line: LineAddress) -> u32 {
-        let WarpAccess { addresses, bytes, .. } = &self.access;
-        let bits = (1u32 << bytes.div_ceil(4)) - 1;
-        lanes.lanes().fold(0, |words, lane| words | bits << ((addresses.at(lane) - line.0) / 4))
     }
 
     /// Whether the lanes are not all on one word.

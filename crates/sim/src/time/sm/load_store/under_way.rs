@@ -4,65 +4,78 @@
 use std::collections::VecDeque;
 
 use crate::chip::Chip;
+use crate::kit::bits::lanes;
 use crate::kit::line::LineAddress;
-use crate::time::map::AddressMap;
 
 #[derive(Debug)]
 pub(crate) struct UnderWay {
-    map: AddressMap,
-    slices_per_partition: u32,
+    /// By port.
     slices: Vec<Slice>,
+    /// Slices that a fence must follow accesses to, a bit each: those that it must since the last fence, and those that
+    /// have accesses to answer.
+    used: Vec<u64>,
+    unanswered: Vec<u64>,
     /// Fences that wait until the accesses before them have left the load/store unit, by number.
     pub(super) fences: VecDeque<u64>,
     /// Fences whose messages are on their way, and how many have not been answered.
     pub(super) open: Vec<(u64, u32)>,
+    /// Where the slices of a fence are collected: empty.
+    pub(super) followed: Vec<(LineAddress, u16)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Slice {
     /// Stores and atomics that it has not answered.
     unanswered: u32,
-    /// It has been used since the last fence.
-    used: bool,
     /// Of the last access.
     line: LineAddress,
 }
 
 impl UnderWay {
     pub(super) fn new(chip: &Chip) -> UnderWay {
-        let slices_per_partition = chip.l2.slices_per_partition;
-        let slices = (chip.l2.partitions * slices_per_partition) as usize;
+        let slices = (chip.l2.partitions * chip.l2.slices_per_partition) as usize;
+        let none = vec![0; slices.div_ceil(64)];
         UnderWay {
-            map: AddressMap::new(&chip.l2, &chip.dram),
-            slices_per_partition,
-            slices: vec![Slice { unanswered: 0, used: false, line: LineAddress(0) }; slices],
+            slices: vec![Slice { unanswered: 0, line: LineAddress(0) }; slices],
+            used: none.clone(),
+            unanswered: none,
             fences: VecDeque::new(),
             open: Vec::new(),
+            followed: Vec::new(),
         }
     }
 
-    /// A load past the L1, or with `changes` a store or an atomic.
-    pub(super) fn sent(&mut self, line: LineAddress, changes: bool) {
-        let slice = self.slice(line);
-        let slice = &mut self.slices[slice];
-        *slice = Slice { unanswered: slice.unanswered + u32::from(changes), used: true, line };
+    /// A load past the L1, or with `changes` a store or an atomic, goes to the slice at a port.
+    #[inline]
+    pub(super) fn sent(&mut self, port: u16, line: LineAddress, changes: bool) {
+        let port = usize::from(port);
+        let slice = &mut self.slices[port];
+        slice.line = line;
+        slice.unanswered += u32::from(changes);
+        self.used[port / 64] |= 1 << (port % 64);
+        self.unanswered[port / 64] |= u64::from(changes) << (port % 64);
     }
 
     /// A store or an atomic.
-    pub(super) fn answered(&mut self, line: LineAddress) {
-        let slice = self.slice(line);
-        self.slices[slice].unanswered -= 1;
+    #[inline]
+    pub(super) fn answered(&mut self, port: u16) {
+        let port = usize::from(port);
+        let slice = &mut self.slices[port];
+        slice.unanswered -= 1;
+        self.unanswered[port / 64] &= !(u64::from(slice.unanswered == 0) << (port % 64));
     }
 
     /// Whether a fence must follow any access.
     pub(super) fn is_any(&self) -> bool {
-        self.slices.iter().any(|slice| slice.used || slice.unanswered > 0)
+        self.used.iter().chain(&self.unanswered).any(|&word| word != 0)
     }
 
-    /// A line of each slice that a fence must follow accesses to.
-    pub(super) fn fence(&mut self) -> Vec<LineAddress> {
-        let followed = |slice: &mut Slice| std::mem::take(&mut slice.used) || slice.unanswered > 0;
-        self.slices.iter_mut().filter_map(|slice| followed(slice).then_some(slice.line)).collect()
+    /// Adds a line of each slice that a fence must follow accesses to, with its port.
+    pub(super) fn fence(&mut self, slices: &mut Vec<(LineAddress, u16)>) {
+        for (index, (used, &unanswered)) in self.used.iter_mut().zip(&self.unanswered).enumerate() {
+            let ports = lanes(std::mem::take(used) | unanswered).map(|bit| index * 64 + bit);
+            slices.extend(ports.map(|port| (self.slices[port].line, port as u16)));
+        }
     }
 
     /// A message of a fence is answered. Returns whether it was the last one.
@@ -75,34 +88,38 @@ impl UnderWay {
         }
         last
     }
-
-    fn slice(&self, line: LineAddress) -> usize {
-        let (partition, slice) = self.map.slice_of(line);
-        (partition * self.slices_per_partition + slice) as usize
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::map::AddressMap;
 
     #[test]
     fn a_fence_follows_accesses_to_the_slices_that_have_any() {
         let chip = Chip::load("h200", &["l2.placement=interleaved".into()]).unwrap();
         let mut under_way = UnderWay::new(&chip);
+        let map = AddressMap::new(&chip.l2, &chip.dram);
+        let port = |line| map.port_of(line);
+        let fence = |under_way: &mut UnderWay| {
+            let mut slices = Vec::new();
+            under_way.fence(&mut slices);
+            assert!(slices.iter().all(|&(line, at)| at == port(line)));
+            slices.into_iter().map(|(line, _)| line).collect::<Vec<_>>()
+        };
         let [first, same_slice, other, read] = [0, 128, 256, 512].map(LineAddress);
-        [first, same_slice, other].into_iter().for_each(|line| under_way.sent(line, true));
-        under_way.sent(read, false);
-        assert_eq!(under_way.fence(), [same_slice, other, read]);
-        assert_eq!(under_way.fence(), [same_slice, other], "they are not answered yet");
-        under_way.answered(other);
-        under_way.answered(first);
-        assert_eq!(under_way.fence(), [same_slice]);
-        under_way.sent(other, true);
-        under_way.answered(other);
-        under_way.answered(same_slice);
-        assert_eq!(under_way.fence(), [other], "it has been used since");
-        assert_eq!(under_way.fence(), []);
+        [first, same_slice, other].into_iter().for_each(|line| under_way.sent(port(line), line, true));
+        under_way.sent(port(read), read, false);
+        assert_eq!(fence(&mut under_way), [same_slice, other, read]);
+        assert_eq!(fence(&mut under_way), [same_slice, other], "they are not answered yet");
+        under_way.answered(port(other));
+        under_way.answered(port(first));
+        assert_eq!(fence(&mut under_way), [same_slice]);
+        under_way.sent(port(other), other, true);
+        under_way.answered(port(other));
+        under_way.answered(port(same_slice));
+        assert_eq!(fence(&mut under_way), [other], "it has been used since");
+        assert!(!under_way.is_any());
     }
 
     #[test]
