@@ -147,6 +147,7 @@ fn a_hang_names_its_channels() {
     graph.reads::<u32>(kernel, tasks).writes::<u32>(kernel, tasks, Level::Same, 2);
     graph.constants(kernel, [tasks.into(), (&result).into()]).put(tasks, &4_000_000_000u32);
     let error = graph.execute(&mut gpu, &module).unwrap().wait().unwrap_err().to_string();
-    assert!(error.contains("channel `tasks` (0x"), "{error}");
+    assert!(error.contains("(1 for [channel tasks+0])"), "{error}");
+    assert!(error.contains("\n  channel `tasks`: "), "{error}");
     assert!(error.contains("for kernel `fib_naive`, room for "), "{error}");
 }

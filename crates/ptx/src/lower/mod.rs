@@ -393,7 +393,7 @@ impl<'a> Builder<'a> {
         self.out
     }
 
-    /// Refuses a form of an instruction that PTX has since `version`, on `chip` and later ones, if the text's are older.
+    /// Refuses a form of an instruction that PTX has since `version`, on `chip` and later ones, if the text is older.
     fn since(&self, form: &str, version: (u32, u32), chip: &str) -> Result {
         match families::needs(self.cx.module.version, self.cx.target, version, chip) {
             Some(needs) => Err(Diagnostic::new(self.inst.span, format!("{form} {needs}"))),
