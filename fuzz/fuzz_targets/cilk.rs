@@ -1,5 +1,5 @@
-//! Any text is a Cilk source, whose kernels and plain program can be written, or an error that can be shown. A first line
-//! that begins with `call ` is the call.
+//! Any text is a Cilk source, whose kernels and plain program can be written, or an error that can be shown. A first
+//! line that begins with `call ` is the call.
 
 #![no_main]
 

@@ -367,7 +367,7 @@ impl Device {
     /// Carries out a plan: kernels and copies of several streams, which overlap wherever they need not wait for each
     /// other. Only the timed model of a simulated chip can do this, without traces, profiles and checks.
     ///
-    /// While a plan pauses ([`Plan::until`]), the next one must be [`Plan::more`] of it, and other launches are refused.
+    /// While a plan pauses ([`Plan::until`]), the next one must be [`Plan::more`] of it; other launches are refused.
     ///
     /// The error is that of a plan that cannot begin. A kernel that fails ends the plan, and has its error in
     /// [`PlanRun::kernels`].

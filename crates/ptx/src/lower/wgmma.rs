@@ -65,7 +65,8 @@ fn exists([d, a, b]: [MatrixTy; 3], (n, k): (u32, u32)) -> bool {
     types && widths && (8..=256).contains(&n) && k == 256 / a.bits()
 }
 
-/// `wgmma.mma_async.sync.aligned.shape[.satfinite].dtype.atype.btype[.and.popc] d, a | a-desc, b-desc, scale-d[, signs, orders]`
+/// `wgmma.mma_async.sync.aligned.shape[.satfinite].dtype.atype.btype[.and.popc] d, a | a-desc, b-desc, scale-d[, signs,
+/// orders]`
 fn multiply(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let shape = shape(oc)?;
     let saturate = oc.has("satfinite");

@@ -1,5 +1,5 @@
-//! A machine whose plan pauses, taken out of the run that it was in: it borrows nothing, so the host can do other things
-//! and go on later, with more pieces.
+//! A machine whose plan pauses, taken out of the run that it was in: it borrows nothing, so the host can do other
+//! things and go on later, with more pieces.
 
 use super::*;
 
