@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use crate::resolved::Word;
 use crate::target::Target;
@@ -146,16 +147,28 @@ pub(crate) const FAMILIES: &[Family] = &[
     family("Miscellaneous", &["pmevent", "setmaxnreg"], Partly("checked, then ignored")),
 ];
 
+/// Mnemonics with their support by their first word: every instruction that is loaded is looked up.
+static BY_FIRST_WORD: LazyLock<HashMap<&str, Vec<(&str, Support)>>> = LazyLock::new(|| {
+    let mut all: HashMap<_, Vec<_>> = HashMap::new();
+    for Family { mnemonics, support, .. } in FAMILIES {
+        for mnemonic in *mnemonics {
+            let first = mnemonic.split('.').next().unwrap_or_default();
+            all.entry(first).or_default().push((*mnemonic, *support));
+        }
+    }
+    all
+});
+
 /// The most specific entry for an opcode: the one that matches most of its first words. Its mnemonic, the words that
 /// spell it, and its support.
 pub(crate) fn find(opcode: &[Word]) -> Option<(&'static str, &[Word], Support)> {
     let matched = |mnemonic: &str| {
         mnemonic.split('.').try_fold(0, |words, part| (opcode.get(words)?.text == part).then_some(words + 1))
     };
-    FAMILIES
+    BY_FIRST_WORD
+        .get(&*opcode.first()?.text)?
         .iter()
-        .flat_map(|f| f.mnemonics.iter().map(move |m| (*m, f.support)))
-        .filter_map(|(m, support)| matched(m).map(|words| (words, m, support)))
+        .filter_map(|&(m, support)| matched(m).map(|words| (words, m, support)))
         .max_by_key(|(words, ..)| *words)
         .map(|(words, mnemonic, support)| (mnemonic, &opcode[..words], support))
 }
