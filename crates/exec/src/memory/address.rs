@@ -1,5 +1,6 @@
 //! The addresses of a warp's access, in the patterns that kernels mostly have.
 
+use multiversion::multiversion;
 use warploom_isa::{Inst, Kernel, Operand};
 
 use crate::kit::lane_mask::LaneMask;
@@ -212,6 +213,20 @@ pub fn equal_lanes<const N: usize>(lanes: &[u32; N], number: u32) -> LaneMask {
         found |= (word as u64) << (32 * half);
     }
     LaneMask(found)
+}
+
+/// How far the highest of some addresses is from the lowest one, in bytes from word to word. Addresses of shared memory
+/// fit 32 bits.
+#[multiversion(targets(
+    "x86_64+avx+avx2+bmi1+bmi2+f16c+fma+lzcnt+movbe+popcnt+sse3+sse4.1+sse4.2+ssse3+xsave",
+))]
+pub fn span<const N: usize>(addresses: &[u64; N]) -> u32 {
+    let (mut least, mut most) = (u32::MAX, 0);
+    for &address in addresses {
+        let word = address as u32 & !3;
+        (least, most) = (least.min(word), most.max(word));
+    }
+    most - least
 }
 
 #[cfg(test)]

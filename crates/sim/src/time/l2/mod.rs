@@ -115,8 +115,6 @@ crate::kit::counters::add_up!(PartitionStats {
 pub struct Partition {
     /// The next cycle in which it does something by itself, or [`Cycle::NEVER`]. Read in every window.
     wake: Cycle,
-    /// It has run, or accepted a request of a twin, since the machine last asked.
-    touched: bool,
     /// Requests served since the machine last took them, in the order of service.
     pub served: Vec<Served>,
     /// Requests for the other half of the L2 that its slices have passed on since the machine last took them.
@@ -134,7 +132,6 @@ impl Partition {
     pub fn new(l2: &L2Spec, atomic: &AtomicSpec, dram: &DramSpec, clock: &ClockSpec) -> Partition {
         Partition {
             wake: Cycle::NEVER,
-            touched: true,
             served: Vec::new(),
             passed: Vec::new(),
             map: AddressMap::new(l2, dram),
@@ -177,19 +174,12 @@ impl Partition {
         let number = self.map.line_in_slice(passed.request.line);
         self.slices[passed.slice as usize].accept_passed(arrival, number, passed);
         self.wake_with(passed.slice);
-        self.touched = true;
     }
 
     /// Something has come for a slice.
     #[inline]
     fn wake_with(&mut self, slice: u32) {
         self.wake = self.wake.min(self.slices[slice as usize].wake());
-    }
-
-    /// Whether it has changed since the last call. Then the room that it has, and needs, may have changed, too.
-    #[inline]
-    pub(crate) fn take_touched(&mut self) -> bool {
-        std::mem::take(&mut self.touched)
     }
 
     /// What a slice's twin is to a request that has come to it for a line of the slice.
@@ -221,14 +211,15 @@ impl Partition {
         self.wake_with(slice);
     }
 
-    /// Runs all cycles below `until`.
+    /// Runs all cycles below `until`. Returns whether it had anything to do.
     #[inline]
-    pub fn run(&mut self, until: Cycle) {
-        if self.wake < until {
-            self.touched = true;
+    pub fn run(&mut self, until: Cycle) -> bool {
+        let awake = self.wake < until;
+        if awake {
             self.run_awake(until);
             self.wake = self.find_wake();
         }
+        awake
     }
 
     fn run_awake(&mut self, until: Cycle) {

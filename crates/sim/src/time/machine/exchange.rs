@@ -22,7 +22,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if self.coherence.is_some() {
             changed |= self.serve_coherent(&mut memory, until);
         }
-        for partition in 0..self.partitions.len() {
+        self.noticed.partitions.drain(..).for_each(|partition| self.busy.mark(partition));
+        self.busy.sort();
+        for place in 0..self.busy.len() {
+            let partition = self.busy.number(place);
             let mut served = std::mem::take(&mut self.partitions[partition].served);
             for served in &served {
                 let request = &served.request;
@@ -63,20 +66,19 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         self.pass_on(until);
         self.leave_lock_queues(until, &memory);
-        let mut senders = std::mem::take(&mut self.senders);
-        for sm in self.sms.iter_mut() {
-            changed |= std::mem::take(&mut sm.changed);
-            self.any_fault |= sm.fault.is_some();
-            if !sm.memory.outbox.is_empty() {
-                let id = sm.id() as usize;
-                // Its requests have used up the room that it knows of.
-                self.told_room[id] = None;
-                senders.push(id);
-            }
+        if self.coherence.is_some() || self.clusters.is_some() {
+            // Messages of this exchange may have had effects in SMs.
+            self.sms.iter_mut().for_each(|sm| self.noticed.look(sm));
+        }
+        changed |= self.noticed.changed;
+        self.any_fault |= self.noticed.fault;
+        let senders = self.noticed.take_senders();
+        for &sm in &senders {
+            // Its requests have used up the room that it knows of.
+            self.told_room[sm] = None;
         }
         self.send_requests(&senders);
-        senders.clear();
-        self.senders = senders;
+        self.noticed.senders = senders;
         changed |= self.exchange_with_firmware(&mut memory);
         if self.coherence.is_some() {
             changed |= self.exchange_coherent(&mut memory, until);
@@ -84,9 +86,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             self.advance_requests(until);
         }
         if self.atomic_window > 0 {
-            for node in self.partitions.iter_mut().flat_map(Partition::take_entered) {
-                if let Node::Sm(sm) = node {
-                    self.atomics[sm as usize] -= 1;
+            for place in 0..self.busy.len() {
+                for node in self.partitions[self.busy.number(place)].take_entered() {
+                    if let Node::Sm(sm) = node {
+                        self.atomics[sm as usize] -= 1;
+                    }
                 }
             }
         }
@@ -145,7 +149,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let together = 1 + usize::from(has_twins);
         for first in (0..self.partitions.len()).step_by(together) {
             let pair = first..first + together;
-            let touched = pair.clone().fold(false, |any, at| any | self.partitions[at].take_touched());
+            let touched = pair.clone().any(|at| self.busy.contains(at));
             let ports = first * slices as usize..pair.end * slices as usize;
             if !self.replies.take_moved(ports) && !touched && !answers_moved {
                 continue;
@@ -161,6 +165,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 }
             }
         }
+        self.busy.clear();
     }
 
     /// Hands the requests of SMs that have any to the network, in the order in which they leave the ports.
@@ -206,11 +211,16 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// Requests for lines of the other half of the L2 cross to the slices that have them.
     fn pass_on(&mut self, until: Cycle) {
-        for partition in 0..self.partitions.len() {
+        if self.side.far_cycles == 0 {
+            return;
+        }
+        for place in 0..self.busy.len() {
+            let partition = self.busy.number(place);
             let mut passed = std::mem::take(&mut self.partitions[partition].passed);
             for passed in passed.drain(..) {
                 let arrival = until.max(passed.cycle + self.side.far_cycles);
                 self.partitions[partition ^ 1].accept_passed(arrival, &passed);
+                self.busy.mark(partition ^ 1);
             }
             self.partitions[partition].passed = passed;
         }
@@ -222,7 +232,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         // A partition has a power of two of slices.
         let (shift, low) = (self.side.slices.trailing_zeros(), self.side.slices - 1);
         let place = |port: usize| (port >> shift, port as u32 & low);
-        let floor = &self.side.floor;
+        let (floor, busy) = (&self.side.floor, &mut self.busy);
         self.requests.advance(
             until,
             |port| {
@@ -239,6 +249,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 };
                 let arrival = arrival + floor.distance(request.from, port, role == Role::Pass);
                 partitions[partition].accept_as(role, slice, arrival, request);
+                busy.mark(partition);
             },
         );
     }

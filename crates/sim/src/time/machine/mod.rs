@@ -15,6 +15,7 @@ mod exchange;
 pub(crate) mod firmware;
 mod hangs;
 mod lock_queues;
+mod noticed;
 pub(crate) mod plan;
 mod starts;
 mod stopped;
@@ -51,6 +52,7 @@ use crate::time::machine::crew::{Balance, Crew, Dealt, Lent, Pace};
 use crate::time::machine::firmware::SaveAreas;
 use crate::time::machine::hangs::LivelockSearch;
 pub(crate) use crate::time::machine::hangs::LockPace;
+use crate::time::machine::noticed::{Marks, Noticed};
 use crate::time::machine::plan::Plan;
 use crate::time::machine::starts::Starts;
 pub(crate) use crate::time::machine::stopped::{Finished, Stopped};
@@ -238,7 +240,8 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         clusters: Clusters::new(launch),
         nodes,
         told_room: vec![None; sms],
-        senders: Vec::new(),
+        noticed: Noticed { room: true, ..Noticed::default() },
+        busy: Marks::all(chip.l2.partitions as usize),
         sms: Dealt::none_of(sms, threads),
         builder,
         partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
@@ -285,18 +288,33 @@ fn host_threads(options: &Options<'_>, sms: usize) -> usize {
     threads.min(sms)
 }
 
+/// How far a machine has run.
+enum Progress {
+    /// To the end of the launch, or to where the plan pauses.
+    Ended,
+    /// For so long that it pays to start threads.
+    IsLong,
+}
+
 /// The part of a window that one thread runs.
 struct Share<const N: usize, P: Probe> {
     sms: Lent<Sm<N, (SmStats, P)>>,
     partitions: Lent<Partition>,
     window: Range<Cycle>,
+    noticed: Noticed,
     /// How long that took.
     took: Duration,
 }
 
 impl<const N: usize, P: Probe> Default for Share<N, P> {
     fn default() -> Self {
-        Share { sms: Vec::new(), partitions: Vec::new(), window: Cycle(0)..Cycle(0), took: Duration::ZERO }
+        Share {
+            sms: Vec::new(),
+            partitions: Vec::new(),
+            window: Cycle(0)..Cycle(0),
+            noticed: Noticed::default(),
+            took: Duration::ZERO,
+        }
     }
 }
 
@@ -304,8 +322,9 @@ impl<const N: usize, P: Probe> Share<N, P> {
     fn run(&mut self, context: &Context<'_>, memory: &Memory) {
         let start = Instant::now();
         let sms = self.sms.iter_mut().map(|(_, sm)| &mut **sm);
-        let partitions = self.partitions.iter_mut().map(|(_, partition)| &mut **partition);
-        run_window(sms, partitions, context, memory, &self.window);
+        let partitions = self.partitions.iter_mut().map(|(number, partition)| (*number, &mut **partition));
+        self.noticed.clear();
+        run_window(sms, partitions, (context, memory), &self.window, &mut self.noticed);
         self.took = start.elapsed();
     }
 }
@@ -313,13 +332,16 @@ impl<const N: usize, P: Probe> Share<N, P> {
 /// Runs SMs and partitions through a window.
 fn run_window<'a, const N: usize, P: Probe + 'a>(
     sms: impl Iterator<Item = &'a mut Sm<N, (SmStats, P)>>,
-    partitions: impl Iterator<Item = &'a mut Partition>,
-    context: &Context<'_>,
-    memory: &Memory,
+    partitions: impl Iterator<Item = (usize, &'a mut Partition)>,
+    (context, memory): (&Context<'_>, &Memory),
     window: &Range<Cycle>,
+    noticed: &mut Noticed,
 ) {
-    sms.for_each(|sm| sm.run(context, memory, window.start, window.end));
-    partitions.for_each(|partition| partition.run(window.end));
+    sms.for_each(|sm| {
+        sm.run(context, memory, window.start, window.end);
+        noticed.look(sm);
+    });
+    noticed.partitions.extend(partitions.filter_map(|(at, partition)| partition.run(window.end).then_some(at)));
 }
 
 const NO_PANIC: &str = "nobody panics with memory in hand";
@@ -355,8 +377,10 @@ struct Machine<'a, const N: usize, P: Probe> {
     /// The room for requests that each SM knows of. SMs that another thread runs are far from this thread's cache, so
     /// they are not written without need.
     told_room: Vec<Option<Room>>,
-    /// Where the SMs that have requests to send are collected: empty.
-    senders: Vec<usize>,
+    /// What was noticed of all SMs at the end of the last window.
+    noticed: Noticed,
+    /// Partitions that an exchange has to look at.
+    busy: Marks,
     start: Cycle,
     /// In cycles.
     window: u64,
@@ -394,18 +418,29 @@ struct Machine<'a, const N: usize, P: Probe> {
 /// Windows between reports of progress and looks at the interrupt flag.
 const WINDOWS_PER_LOOK: u64 = 64;
 
+/// The leader begins alone: many a launch is over before threads could be started.
+const ALONE: Duration = Duration::from_millis(1);
+
+/// Windows between looks at the clock meanwhile.
+const WINDOWS_ALONE: u64 = 8;
+
 impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
     /// Runs until the launch ends, the plan pauses, or it has to be stopped.
     fn go_on(mut self, threads: usize) -> Stopped<'a, N, P> {
         let (context, memory) = (self.context, self.memory);
         let work = |share: &mut Share<N, P>| share.run(&context, &memory.read().expect(NO_PANIC));
-        let end = Crew::with(threads, work, |crew| self.run(crew));
+        let mut end = self.run(&Crew::ALONE, (threads > 1).then(Instant::now));
+        if let Ok(Progress::IsLong) = end {
+            end = Crew::with(threads, work, |crew| self.run(crew, None));
+        }
+        let end = end.map(|_| ());
         // The host sees what coherent L1s hold and memory does not.
         self.show_host();
         Stopped { machine: self, end }
     }
 
-    fn run(&mut self, crew: &Crew<Share<N, P>>) -> Result<(), Stop> {
+    /// Runs with a crew. If the leader has begun alone at an instant, it stops when that is a while ago.
+    fn run(&mut self, crew: &Crew<Share<N, P>>, since: Option<Instant>) -> Result<Progress, Stop> {
         let mut windows = 0u64;
         let mut now = self.exchanged;
         loop {
@@ -441,9 +476,15 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
             if windows.is_multiple_of(WINDOWS_PER_LOOK) {
                 self.look_outside()?;
             }
+            if let Some(since) = since
+                && windows.is_multiple_of(WINDOWS_ALONE)
+                && since.elapsed() > ALONE
+            {
+                return Ok(Progress::IsLong);
+            }
         }
         self.side.now = now;
-        Ok(())
+        Ok(Progress::Ended)
     }
 
     /// Whether all CTAs have ended, and firmware or the plan, if there is any. Messages may still be in flight.
@@ -455,9 +496,12 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
 
     /// The next cycle, from `now` on, in which anything happens.
     fn next_event(&self, now: Cycle) -> Option<Cycle> {
+        // Mostly some SM has something to do now; then nothing else matters.
+        if self.noticed.wake <= now {
+            return Some(now);
+        }
         let wakes = self.sms.iter().map(|sm| sm.wakes_at());
         let first = wakes.min().filter(|&at| at != Cycle::NEVER);
-        // Mostly some SM has something to do now; then nothing else matters.
         if first.is_some_and(|at| at <= now) {
             return Some(now);
         }
@@ -475,17 +519,20 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
 
     /// Runs everything through a window: each thread its share, or one alone all of it.
     fn advance(&mut self, window: Range<Cycle>, crew: &Crew<Share<N, P>>) {
+        self.noticed.clear();
         if crew.others() > 0 && self.pace.next_window(Instant::now) {
             return self.advance_together(window, crew);
         }
         let memory = self.memory.read().expect(NO_PANIC);
-        run_window(self.sms.iter_mut(), self.partitions.iter_mut(), &self.context, &memory, &window);
+        let (sms, partitions) = (self.sms.iter_mut(), self.partitions.numbered());
+        run_window(sms, partitions, (&self.context, &memory), &window, &mut self.noticed);
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.run(&memory, window.end);
         }
     }
 
     fn advance_together(&mut self, window: Range<Cycle>, crew: &Crew<Share<N, P>>) {
+        let begin = Instant::now();
         for other in 0..crew.others() {
             crew.give(other, |share| {
                 share.window = window.clone();
@@ -497,12 +544,14 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
         // The last hand may hold less than the others: it is the leader's, who has more to do.
         let mine = crew.others();
         let start = Instant::now();
-        let (sms, partitions) = (self.sms.of_hand(mine), self.partitions.of_hand(mine));
-        run_window(sms, partitions, &self.context, &memory, &window);
+        let sms = self.sms.of_hand(mine).map(|(_, sm)| sm);
+        let partitions = self.partitions.of_hand(mine);
+        run_window(sms, partitions, (&self.context, &memory), &window, &mut self.noticed);
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.run(&memory, window.end);
         }
-        self.balance.worked(mine, start.elapsed());
+        let mut work = start.elapsed();
+        self.balance.worked(mine, work);
         for other in 0..crew.others() {
             crew.take_back(other, |share, done| {
                 if !done {
@@ -510,9 +559,12 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 }
                 self.sms.take_back(&mut share.sms);
                 self.partitions.take_back(&mut share.partitions);
+                self.noticed.add(&share.noticed);
                 self.balance.worked(other, share.took);
+                work += share.took;
             });
         }
+        self.pace.shared(work, begin.elapsed());
         self.balance.settle(&mut self.sms);
     }
 
@@ -525,8 +577,13 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
             let Some(next) = sms.chain(self.outside_events()).min() else { break };
             let now = next.max(self.exchanged);
             let until = now + self.window;
-            self.sms.iter_mut().for_each(|sm| sm.drain(now, until));
-            self.partitions.iter_mut().for_each(|partition| partition.run(until));
+            self.noticed.clear();
+            for sm in self.sms.iter_mut() {
+                sm.drain(now, until);
+                self.noticed.look(sm);
+            }
+            let ran = self.partitions.numbered();
+            self.noticed.partitions.extend(ran.filter_map(|(at, partition)| partition.run(until).then_some(at)));
             self.exchange(until);
         }
         self.side.now = self.exchanged;

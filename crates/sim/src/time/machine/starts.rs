@@ -37,6 +37,12 @@ impl Starts {
         self.turn = (self.turn + 1) % turns;
     }
 
+    /// All SMs have their turns, and none has room.
+    pub(super) fn pass_all(&mut self, count: usize) {
+        let turns = count.next_multiple_of(self.at_a_port);
+        self.turn = (self.turn + self.turns(count)) % turns;
+    }
+
     /// After so many turns all SMs have had theirs: a few more than SMs, where ports are not full.
     pub(super) fn turns(&self, count: usize) -> usize {
         count + self.at_a_port
@@ -81,6 +87,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         let until = now + self.window;
         let count = self.sms.len();
+        if self.next_cta < self.total && self.is_full() {
+            self.starts.pass_all(count);
+            return self.starts.end_round();
+        }
         let mut without_room = 0;
         let turns = self.starts.turns(count);
         while without_room < turns && self.next_cta < self.total {
@@ -101,6 +111,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         self.starts.end_round();
     }
 
+    /// Whether no SM has had room at the end of the last window: it need not be asked one by one.
+    fn is_full(&self) -> bool {
+        self.sms.count() == self.sms.len() && !self.noticed.room
+    }
+
     /// When the next CTA starts, if there is one and an SM has room; with a plan, when its next piece begins or ends.
     pub(super) fn next_start(&self) -> Option<Cycle> {
         if let Some(plan) = &self.plan {
@@ -112,7 +127,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let together = self.clusters.as_ref().is_some_and(|clusters| clusters.starts_together());
         let fits = || match together {
             true => self.cluster_fits(),
-            false => self.sms.count() < self.sms.len() || self.sms.iter().any(|sm| sm.has_room()),
+            false => !self.is_full() && (0..self.sms.len()).any(|sm| self.has_room(sm)),
         };
         let waits = waits && fits();
         waits.then_some(Cycle(self.starts.next / PARTS))

@@ -146,7 +146,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                     return;
                 }
                 entry.fill_buffer(count);
-                slot
+                return self.refresh_after_fetch(context, slot, now);
             }
             Event::Refetch { slot, life } => {
                 if self.slots[slot.index()].occupant.life == life {

@@ -20,18 +20,69 @@ const GROUP: usize = 8;
 /// The way of instructions through one kind of unit: operand collectors, then the units.
 #[derive(Clone, Debug)]
 struct Pipe {
-    /// When each collector is free.
-    collectors: Vec<Cycle>,
-    /// The collector that is free first.
-    first: usize,
+    collectors: Collectors,
     /// When each unit can start its next instruction.
     units: Vec<Cycle>,
 }
 
 impl Pipe {
     fn new(collectors: u32, units: u32) -> Pipe {
-        let (collectors, units) = (vec![Cycle(0); collectors as usize], vec![Cycle(0); units as usize]);
-        Pipe { collectors, first: 0, units }
+        Pipe { collectors: Collectors::new(collectors), units: vec![Cycle(0); units as usize] }
+    }
+}
+
+/// When each operand collector of a kind of unit is free. All are alike, so only the order of these times matters: a
+/// ring of them in ascending order from `first` on. Whoever takes the first one is mostly the last to give it back, so
+/// its new time is in place already.
+#[derive(Clone, Debug)]
+struct Collectors {
+    free_at: Vec<Cycle>,
+    first: usize,
+}
+
+impl Collectors {
+    fn new(count: u32) -> Collectors {
+        Collectors { free_at: vec![Cycle(0); count as usize], first: 0 }
+    }
+
+    /// When the first collector is free.
+    #[inline(always)]
+    fn next_free(&self) -> Cycle {
+        self.free_at[self.first]
+    }
+
+    /// Takes the collector that is free first, until `until`. Returns when the next one is free.
+    #[inline(always)]
+    fn take(&mut self, until: Cycle) -> Cycle {
+        let place = self.first;
+        self.first = if place + 1 == self.free_at.len() { 0 } else { place + 1 };
+        self.put(place, until);
+        self.next_free()
+    }
+
+    /// The time at a place becomes another one, no earlier than that of the first collector; those before it that are
+    /// later move behind it.
+    #[inline(always)]
+    fn put(&mut self, mut place: usize, time: Cycle) {
+        while place != self.first {
+            let before = if place == 0 { self.free_at.len() - 1 } else { place - 1 };
+            if self.free_at[before] <= time {
+                break;
+            }
+            self.free_at[place] = self.free_at[before];
+            place = before;
+        }
+        self.free_at[place] = time;
+    }
+
+    /// One of the collectors that are taken for good is free at `now`, when none is known to be free later.
+    #[inline(always)]
+    fn release(&mut self, now: Cycle) {
+        let count = self.free_at.len();
+        let last = if self.first == 0 { count - 1 } else { self.first - 1 };
+        if self.free_at[last] == Cycle::NEVER {
+            self.put(last, now);
+        }
     }
 }
 
@@ -201,7 +252,7 @@ impl ExecutionUnits {
         let unit = if self.owned { slot % pipe.units.len() } else { earliest(&pipe.units) };
         let starts = ready.max(pipe.units[unit]);
         pipe.units[unit] = starts + inst.initiation_cycles as u64;
-        self.free_at[inst.unit as usize] = pipe.occupy(starts);
+        self.free_at[inst.unit as usize] = pipe.collectors.take(starts);
         let written = if inst.writes.is_empty() {
             starts + inst.latency_cycles as u64
         } else {
@@ -215,18 +266,17 @@ impl ExecutionUnits {
     pub(crate) fn issue_memory(&mut self, now: Cycle, slot: usize, registers: u32, inst: &Decoded) -> Cycle {
         let ready = self.collect(now, slot, registers, inst);
         self.accept(ExecUnit::Memory, now);
-        self.free_at[ExecUnit::Memory as usize] = self.pipes[ExecUnit::Memory as usize].occupy(Cycle::NEVER);
+        let collectors = &mut self.pipes[ExecUnit::Memory as usize].collectors;
+        self.free_at[ExecUnit::Memory as usize] = collectors.take(Cycle::NEVER);
         self.lane_ports.take(now, slot);
         ready
     }
 
     /// The load/store unit has taken an instruction out of its collector.
     pub(crate) fn release_memory(&mut self, now: Cycle) {
-        let pipe = &mut self.pipes[ExecUnit::Memory as usize];
-        if let Some(taken) = pipe.collectors.iter_mut().find(|free| **free == Cycle::NEVER) {
-            *taken = now;
-        }
-        self.free_at[ExecUnit::Memory as usize] = pipe.find_first();
+        let collectors = &mut self.pipes[ExecUnit::Memory as usize].collectors;
+        collectors.release(now);
+        self.free_at[ExecUnit::Memory as usize] = collectors.next_free();
     }
 
     /// A kind of unit, which is free, accepts an instruction.
@@ -274,19 +324,6 @@ impl ExecutionUnits {
             self.ports[group as usize % (BOOKED / GROUP)] = [0; GROUP];
         }
         self.booked_from = now;
-    }
-}
-
-impl Pipe {
-    /// Takes the collector that is free first, until `until`. Returns when the next one is free.
-    fn occupy(&mut self, until: Cycle) -> Cycle {
-        self.collectors[self.first] = until;
-        self.find_first()
-    }
-
-    fn find_first(&mut self) -> Cycle {
-        self.first = earliest(&self.collectors);
-        self.collectors[self.first]
     }
 }
 

@@ -105,7 +105,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if !queued.is_empty() {
             entry.block_on_locks(mask, queued);
         }
-        self.refresh(context, slot, now);
+        self.refresh_after_access(context, slot, now);
         self.end_cta_if_done(at, now);
         if self.fences.is_some() {
             self.pass_fences(context, number, now);

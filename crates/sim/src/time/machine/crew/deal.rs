@@ -9,15 +9,11 @@ use std::time::Duration;
 pub(crate) struct Dealt<T> {
     /// By number. What is lent or has not come is not here.
     things: Vec<Option<Box<T>>>,
-    /// The hand that each belongs to, or [`NOBODY`].
-    owners: Vec<usize>,
     /// The numbers of those that have come, in ascending order.
     numbers: Vec<usize>,
-    hands: usize,
+    /// The same by the hand that they belong to, so that lending costs no more than what is lent.
+    held: Vec<Vec<usize>>,
 }
-
-/// Sentinel: the owner of a thing that has not come.
-const NOBODY: usize = usize::MAX;
 
 /// What a hand holds, with the things' numbers, while a thread works on it.
 pub(crate) type Lent<T> = Vec<(usize, Box<T>)>;
@@ -35,16 +31,16 @@ impl<T> Dealt<T> {
     /// Room for `count` things, none of which has come.
     pub(crate) fn none_of(count: usize, hands: usize) -> Self {
         let things = (0..count).map(|_| None).collect();
-        Dealt { things, owners: vec![NOBODY; count], numbers: Vec::new(), hands }
+        Dealt { things, numbers: Vec::new(), held: vec![Vec::new(); hands] }
     }
 
     /// A thing comes, and belongs to the next hand.
     pub(crate) fn add(&mut self, number: usize, thing: Box<T>) {
-        debug_assert!(self.owners[number] == NOBODY, "each comes once");
-        self.owners[number] = self.numbers.len() % self.hands;
+        debug_assert!(self.things[number].is_none(), "each comes once");
+        let hand = self.numbers.len() % self.held.len();
         self.things[number] = Some(thing);
-        let place = self.numbers.partition_point(|&other| other < number);
-        self.numbers.insert(place, number);
+        insert(&mut self.numbers, number);
+        insert(&mut self.held[hand], number);
     }
 
     /// How many there can be.
@@ -77,30 +73,24 @@ impl<T> Dealt<T> {
 
     /// All that have come, in the order of their numbers.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        // Few of many may have come: those between them are passed over.
-        let (mut rest, mut first) = (&mut self.things[..], 0);
-        self.numbers.iter().map(move |&number| {
-            let (passed, later) = std::mem::take(&mut rest).split_at_mut(number + 1 - first);
-            (rest, first) = (later, number + 1);
-            passed.last_mut().and_then(|thing| thing.as_deref_mut()).expect(IS_LENT)
-        })
+        among(&mut self.things, &self.numbers).map(|(_, thing)| thing.as_deref_mut().expect(IS_LENT))
     }
 
-    /// What a hand holds. Things of other hands may be lent.
-    pub(crate) fn of_hand(&mut self, hand: usize) -> impl Iterator<Item = &mut T> {
-        self.held_by(move |owner| owner == hand).map(|(_, thing)| thing.as_deref_mut().expect(IS_LENT))
+    /// The same with their numbers.
+    pub(crate) fn numbered(&mut self) -> impl Iterator<Item = (usize, &mut T)> {
+        among(&mut self.things, &self.numbers).map(|(at, thing)| (at, thing.as_deref_mut().expect(IS_LENT)))
+    }
+
+    /// What a hand holds, with the numbers. Things of other hands may be lent.
+    pub(crate) fn of_hand(&mut self, hand: usize) -> impl Iterator<Item = (usize, &mut T)> {
+        among(&mut self.things, &self.held[hand])
+            .map(|(number, thing)| (number, thing.as_deref_mut().expect(IS_LENT)))
     }
 
     /// Lends what a hand holds.
     pub(crate) fn lend(&mut self, hand: usize, to: &mut Lent<T>) {
-        let held = self.held_by(move |owner| owner == hand);
+        let held = among(&mut self.things, &self.held[hand]);
         to.extend(held.map(|(number, thing)| (number, thing.take().expect(IS_LENT))));
-    }
-
-    #[inline]
-    fn held_by(&mut self, by: impl Fn(usize) -> bool) -> impl Iterator<Item = (usize, &mut Option<Box<T>>)> {
-        let things = self.things.iter_mut().zip(&self.owners).enumerate();
-        things.filter(move |(_, (_, owner))| by(**owner)).map(|(number, (thing, _))| (number, thing))
     }
 
     /// Takes back what was lent.
@@ -115,15 +105,32 @@ impl<T> Dealt<T> {
     }
 
     fn held(&self, hand: usize) -> usize {
-        self.owners.iter().filter(|&&owner| owner == hand).count()
+        self.held[hand].len()
     }
 
     /// The last thing of one hand goes to another.
     fn pass(&mut self, from: usize, to: usize) {
-        if let Some(owner) = self.owners.iter_mut().rfind(|owner| **owner == from) {
-            *owner = to;
+        if let Some(number) = self.held[from].pop() {
+            insert(&mut self.held[to], number);
         }
     }
+}
+
+/// Adds a number to ascending ones.
+fn insert(numbers: &mut Vec<usize>, number: usize) {
+    let place = numbers.partition_point(|&other| other < number);
+    numbers.insert(place, number);
+}
+
+/// The elements with some numbers, which ascend. Few of many may be asked for: those between them are passed over.
+#[inline]
+fn among<'a, E>(elements: &'a mut [E], numbers: &'a [usize]) -> impl Iterator<Item = (usize, &'a mut E)> {
+    let (mut rest, mut first) = (elements, 0);
+    numbers.iter().filter_map(move |&number| {
+        let (passed, later) = std::mem::take(&mut rest).split_at_mut(number + 1 - first);
+        (rest, first) = (later, number + 1);
+        passed.last_mut().map(|element| (number, element))
+    })
 }
 
 impl<T> Index<usize> for Dealt<T> {
@@ -218,7 +225,7 @@ mod tests {
         assert_eq!((dealt.len(), dealt.count(), dealt.number(1)), (6, 3, 2));
         assert_eq!((dealt.get(1), dealt.get(4)), (None, Some(&4)));
         assert_eq!([dealt.held(0), dealt.held(1)], [2, 1]);
-        assert!(dealt.of_hand(0).eq([&mut 2, &mut 4]) && dealt.of_hand(1).eq([&mut 0]));
+        assert!(dealt.of_hand(0).eq([(2, &mut 2), (4, &mut 4)]) && dealt.of_hand(1).eq([(0, &mut 0)]));
         let mut lent = Lent::new();
         dealt.lend(0, &mut lent);
         dealt.take_back(&mut lent);

@@ -103,7 +103,7 @@ impl<J: Default + Send> Crew<J> {
         }
         let pool = || rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
         // If no threads can be had, the leader works alone.
-        let Some(pool) = (threads > 1).then(pool).flatten() else { return lead(&Crew { posts: Vec::new() }) };
+        let Some(pool) = (threads > 1).then(pool).flatten() else { return lead(&Crew::ALONE) };
         let post = |_| Post { state: AtomicU8::new(EMPTY), job: Mutex::new(J::default()) };
         let crew = Crew { posts: (1..threads).map(post).collect() };
         pool.scope(|scope| {
@@ -117,6 +117,9 @@ impl<J: Default + Send> Crew<J> {
 }
 
 impl<J> Crew<J> {
+    /// The leader without others.
+    pub(crate) const ALONE: Crew<J> = Crew { posts: Vec::new() };
+
     /// Threads besides the leader.
     pub(crate) fn others(&self) -> usize {
         self.posts.len()

@@ -514,6 +514,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 }
 
 /// The lanes of a path on which an instruction acts.
+#[inline(always)]
 fn guarded<const N: usize>(
     warp: &mut Warp<N>,
     activation: &Activation,
@@ -528,6 +529,7 @@ fn guarded<const N: usize>(
 }
 
 /// How a branch goes; `None` for other instructions.
+#[inline(always)]
 fn outcome(inst: &Inst, path: Group, mask: LaneMask) -> Option<BranchOutcome> {
     let (Op::Bra, Operand::Imm(target), Operand::Imm(reconverge)) = (inst.op, inst.src[0], inst.src[1])
     else {

@@ -21,19 +21,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if state == State::Ready && self.yield_cycles > 0 && self.yields(context, slot, from) {
             (state, unit) = (State::Sleeping, ExecUnit::Control);
         }
-        let entry = &mut self.slots[slot.index()];
         // A warp that sleeps, or waits for a fence or a barrier's latency, fetches meanwhile.
-        let buffer = &entry.buffer;
-        if !buffer.fetching
-            && self.fetch.has_room(buffer.count)
-            && let Position::At(pc) = entry.position
-            // Nothing comes after the last instruction.
-            && pc.index() + (buffer.count as usize) < context.of(entry.occupant.kernel).code.len()
-        {
-            entry.buffer.fetching = true;
-            self.fetch.want(slot);
-        }
-        let status = &mut entry.status;
+        self.fetch_ahead(context, slot);
+        let status = &mut self.slots[slot.index()].status;
         if status.state == state && status.unit == unit {
             return;
         }
@@ -52,6 +42,50 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             status.since = status.since.max(from);
         }
         (status.state, status.unit) = (state, unit);
+    }
+
+    /// A warp fetches if it has room for instructions.
+    #[inline(always)]
+    fn fetch_ahead(&mut self, context: &Context<'_>, slot: WarpSlot) {
+        let entry = &mut self.slots[slot.index()];
+        let buffer = &mut entry.buffer;
+        if !buffer.fetching
+            && self.fetch.has_room(buffer.count)
+            && let Position::At(pc) = entry.position
+            // Nothing comes after the last instruction.
+            && pc.index() + (buffer.count as usize) < context.of(entry.occupant.kernel).code.len()
+        {
+            buffer.fetching = true;
+            self.fetch.want(slot);
+        }
+    }
+
+    /// Fetched instructions can issue.
+    #[inline]
+    pub(crate) fn refresh_after_fetch(&mut self, context: &Context<'_>, slot: WarpSlot, now: Cycle) {
+        // A warp that waits for something else still does.
+        match self.slots[slot.index()].status.state {
+            State::NoInstruction => self.refresh(context, slot, now),
+            _ => self.fetch_ahead(context, slot),
+        }
+    }
+
+    /// An access of the warp is complete.
+    #[inline]
+    pub(crate) fn refresh_after_access(&mut self, context: &Context<'_>, slot: WarpSlot, now: Cycle) {
+        let status = &self.slots[slot.index()].status;
+        // Otherwise the warp waits for no access, or for nothing.
+        let may_wait = !matches!(
+            status.state,
+            State::Ready
+                | State::NoInstruction
+                | State::ExecutionDependency
+                | State::Sleeping
+                | State::BackedOff
+        );
+        if may_wait || status.blocked {
+            self.refresh(context, slot, now);
+        }
     }
 
     /// A compiler puts a yield into loops that may wait for other threads. If the lanes of the warp are together,

@@ -1,6 +1,6 @@
 //! Bank conflicts of shared memory: how long an access keeps it busy.
 
-use crate::exec::memory::address::Addresses;
+use crate::exec::memory::address::{Addresses, span};
 use crate::kit::lane_mask::LaneMask;
 
 /// How many cycles shared memory needs for `lanes`, with `bytes` each, and how many of them are due to bank conflicts.
@@ -16,16 +16,15 @@ pub(crate) fn shared_turns<const N: usize>(
         Addresses::Uniform(_) if words == 1 => return (1, 0),
         // Consecutive words lie in different banks.
         Addresses::Stride { step: 4, .. } if words == 1 && N as u32 <= banks => return (1, 0),
-        Addresses::Lanes(lanes) => lanes.map(|address| (address / 4) as u32),
+        Addresses::Lanes(ref all) => {
+            // As many words in a row as there are banks lie in different ones.
+            if words == 1 && lanes.count() as usize == N && span(all) < 4 * banks {
+                return (1, 0);
+            }
+            all.map(|address| (address / 4) as u32)
+        }
         addresses => std::array::from_fn(|lane| (addresses.at(lane) / 4) as u32),
     };
-    // As many words in a row as there are banks lie in different ones.
-    if words == 1 && lanes.count() as usize == N {
-        let (least, most) = of.iter().fold((u32::MAX, 0), |(least, most), &w| (least.min(w), most.max(w)));
-        if most - least < banks {
-            return (1, 0);
-        }
-    }
     // A pass of a wide access is made by as many neighbouring lanes as move one word per lane of the whole warp: half a
     // warp for 64 bits, a quarter for 128 (the programming guide, shared memory of compute capability 2.x).
     let together = N as u32 / words;
