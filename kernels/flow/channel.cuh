@@ -27,6 +27,7 @@ struct alignas(64) Channel {
     unsigned slot_stride;  // bytes from an element to the next, and from a word of an element to its next:
     unsigned word_stride;  // an array of structures, or a structure of arrays
     unsigned group_shift;  // log2 of the elements that share a `done` counter
+    unsigned most;         // elements that a lane may put at once, as the graph declares; 0: nobody may put any
     unsigned lane_by_lane; // reserve for one lane at a time
     alignas(64) unsigned tail;
     alignas(64) unsigned head;
@@ -51,9 +52,10 @@ struct alignas(64) Channel {
     unsigned* entries;
     Counters* counters;
     unsigned width, slot_stride, word_stride;
-    unsigned group_shift, lane_by_lane;  // not used here
-    unsigned number;                     // of this copy
-    u64* fault;                          // where a kernel that finds no room leaves the number and one
+    unsigned number;        // of this copy
+    unsigned most;          // elements that a lane may put at once, as the graph declares
+    unsigned lane_by_lane;  // not used here
+    u64* fault;             // where a kernel that finds no room leaves the number and one
 };
 #endif
 
@@ -296,9 +298,14 @@ WL_FN bool reserve_room(Channel* channel, unsigned all, unsigned& position) {
     }
 }
 
+// What a wavefront waits for if it puts more at once than its graph declares: no channel has this address. Firmware then
+// ends the run with an error that names kernel and channel.
+WL_FN const void* excess_of(const Channel* channel) { return (const char*)channel + 1; }
+
 // Reserves `count` adjacent elements for each active lane, with one CAS for as many lanes as there is room for, lowest
 // lanes first. False for lanes that get none. A lane must fill and enqueue its elements before it waits for anything.
 WL_FN bool talloc(Channel* channel, unsigned count, unsigned& position) {
+    if (count > channel->most) wave_yield(excess_of(channel));
     if (channel->lane_by_lane) return talloc_by_lane(channel, count, position);
     unsigned all, old = 0;
     const unsigned offset = prefix_sum(count, all);

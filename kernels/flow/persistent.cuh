@@ -35,6 +35,9 @@ struct Feed {
     unsigned cell, most;
 };
 
+// In `Run::fault`: a lane has put more at once than the graph declares.
+constexpr u64 EXCESS = 1ull << 32;
+
 enum Status { RUNNING = 0, FINISHED = 1, STUCK = 2, NO_ROOM = 3 };
 
 struct Run {
@@ -45,7 +48,7 @@ struct Run {
     Counters* descriptors;  // all channels, and one without room behind the last level of each stack
     unsigned cell_count, feed_count, constant_count, descriptor_count;
     unsigned ring_mask, unused;
-    u64 fault;          // the number, and one, of the channel in which a kernel found no room
+    u64 fault;          // the number, and one, of the channel in which a kernel found no room, or EXCESS and these
     unsigned status;
     unsigned rounds;    // of the scheduler
     u64 chunks, elements;
@@ -164,8 +167,8 @@ template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned coun
     const unsigned lanes = together(), leader = __ffs(lanes) - 1, width = channel->width;
     unsigned all, base = 0;
     const unsigned offset = prefix_sum(lanes, count, all);
-    if (!width) {
-        set(channel->fault, channel->number + 1);
+    if (!width || __any_sync(lanes, count > channel->most)) {
+        set(channel->fault, channel->number + 1 | (width ? EXCESS : 0));
         return;
     }
     bool fits = false;

@@ -102,14 +102,15 @@ impl Channel {
         Channel { shape, descriptor, elements: arrays, entries, done }
     }
 
-    /// Writes the descriptor into zeroed memory. All counters are 0: the channel is empty.
-    pub fn describe<W: Word>(&self, memory: &Arena<W>) {
+    /// Writes the descriptor into zeroed memory. All counters are 0: the channel is empty. Kernels put at most `most`
+    /// elements at once.
+    pub fn describe<W: Word>(&self, memory: &Arena<W>, most: u32) {
         let (slot, word) = self.shape.strides();
         memory.store64(self.descriptor, self.elements);
         memory.store64(self.descriptor + 8, self.entries);
         memory.store64(self.descriptor + 16, self.done);
         let group_shift = self.shape.group.trailing_zeros();
-        let words = [self.shape.width, slot, word, group_shift, self.shape.lane_by_lane as u32];
+        let words = [self.shape.width, slot, word, group_shift, most, self.shape.lane_by_lane as u32];
         for (at, value) in words.into_iter().enumerate() {
             memory.store(self.descriptor + 24 + 4 * at as u64, value);
         }

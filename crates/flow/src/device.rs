@@ -63,7 +63,9 @@ impl Placement {
     pub(crate) fn fill(&self, graph: &Graph, plan: &Plan, memory: &Arena<AtomicU32>) -> Vec<u32> {
         let mut initial = Vec::new();
         for (cell, channel) in plan.cells.iter().zip(&self.channels) {
-            channel.describe(memory);
+            // What nobody declares to write nobody may write.
+            let most = if cell.feeders.is_empty() { 0 } else { cell.most };
+            channel.describe(memory, most);
             let elements = &graph.stacks[cell.node.0].initial;
             let elements = if cell.level == 0 { &elements[..] } else { &[] };
             for element in elements {
@@ -170,6 +172,11 @@ impl Execution<'_> {
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// Where the channels lie in memory, those of a stack one after the other, for observers of the run.
+    pub fn channels(&self) -> &[Channel] {
+        &self.placement.channels
     }
 
     /// Multiplies the instructions that the scheduler executes between its accesses, to see what a slower one

@@ -79,5 +79,20 @@ pub enum FlowError {
     Device(#[from] warploom::Error),
 }
 
+/// A kernel that puts more at once than its graph declares.
+pub(crate) fn too_many_at_once(kernels: &str, channel: &str, most: u32) -> String {
+    format!(
+        "kernel `{kernels}` puts more elements at once into {channel} than the {most} declared: raise the bound of \
+         `writes` or `spawns`"
+    )
+}
+
+/// A kernel that puts where its graph does not say so.
+pub(crate) fn undeclared(kernel: &str, channel: &str) -> String {
+    format!(
+        "kernel `{kernel}` puts elements into {channel} and does not declare it; add `writes` or `spawns` to the graph"
+    )
+}
+
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, FlowError>;

@@ -9,7 +9,7 @@ type Memory = Arena<AtomicU32>;
 fn channel(shape: Shape) -> (Memory, Channel) {
     let memory = Memory::new(0x1000, DESCRIPTOR_BYTES + shape.array_bytes());
     let channel = Channel::at(shape, 0x1000, 0x1000 + DESCRIPTOR_BYTES);
-    channel.describe(&memory);
+    channel.describe(&memory, 1);
     (memory, channel)
 }
 

@@ -44,7 +44,7 @@ fn many_of_each() {
     let shape = Shape { group: 2, ..Shape::new(4, 1) };
     let memory = Arc::new(Arena::<Cell>::new(0, DESCRIPTOR_BYTES + shape.array_bytes()));
     let channel = Channel::at(shape, 0, DESCRIPTOR_BYTES);
-    channel.describe(&memory);
+    channel.describe(&memory, 1);
     let produce = |producer: u32| {
         let memory = memory.clone();
         thread::spawn(move || {

@@ -16,6 +16,7 @@ pub(crate) use levelized::levelized;
 
 use crate::channel::{Channel, WAVE};
 use crate::device::Placement;
+use crate::error::{too_many_at_once, undeclared};
 use crate::graph::{Names, Plan, Predicate, Waiting};
 
 /// Instructions that the firmware executes besides its accesses to channels. In total they match the compiled x86-64
@@ -34,6 +35,9 @@ mod cost {
     /// Per yield: finding the channel that the wavefront waits for, and adding or removing its record.
     pub(super) const YIELD: u64 = 10;
 }
+
+/// Added to a channel's address in what wavefronts wait for that put more than they may (`excess_of` of `channel.cuh`).
+const EXCESS: u64 = 1;
 
 /// What the aggregator knows of one channel.
 #[derive(Clone, Debug)]
@@ -423,7 +427,17 @@ impl Flow {
     /// Why a wavefront cannot wait for what it yielded for.
     fn no_channel(&self, wavefront: &Yielded) -> String {
         let kernel = &self.names.kernels[wavefront.kernel as usize];
-        match self.ends.iter().position(|&end| end == wavefront.resource) {
+        let descriptor = wavefront.resource & !EXCESS;
+        if let Some(at) = self.sides.iter().position(|side| side.channel.descriptor == descriptor) {
+            let (side, name) = (&self.sides[at], &self.names.channels[at]);
+            let writes = |&from: &usize| self.sides[from].kernel == wavefront.kernel as usize;
+            return if side.feeders.iter().any(writes) {
+                too_many_at_once(kernel, name, side.most)
+            } else {
+                undeclared(kernel, name)
+            };
+        }
+        match self.ends.iter().position(|&end| end == descriptor) {
             Some(stack) => {
                 let (name, levels) = &self.names.stacks[stack];
                 format!(

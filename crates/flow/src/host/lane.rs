@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 use bytemuck::Pod;
 
 use crate::channel::Channel;
+use crate::error::undeclared;
 use crate::graph::{Node, Plan, words};
 use crate::memory::Arena;
 
@@ -38,12 +39,7 @@ impl Lane<'_> {
         let most =
             self.plan.cells[self.source].feeds.iter().filter(|&&(at, _)| at == to).map(|&(_, most)| most);
         let (kernel, name) = (self.kernel(), &self.plan.names.channels[to]);
-        let Some(most) = most.max() else {
-            misuse(format!(
-                "kernel `{kernel}` puts elements into {name} and does not declare it; add `writes` or `spawns` to the \
-                 graph"
-            ))
-        };
+        let Some(most) = most.max() else { misuse(undeclared(kernel, name)) };
         if count > most {
             misuse(format!(
                 "kernel `{kernel}` puts {count} elements at once into {name}, where it may put {most} as declared: \

@@ -31,6 +31,9 @@ const FINISHED: u64 = 192;
 /// Where `Run` has what a run leaves behind.
 const RUN_FAULT: u64 = 64;
 
+/// In a fault: a lane has put more at once than the graph declares.
+pub(super) const EXCESS: u64 = 1 << 32;
+
 /// Places of the ring besides those that workers wait at and those that are filled ahead.
 const SPARE_PLACES: u32 = 128;
 
@@ -193,7 +196,7 @@ impl Image {
 
     /// The address of the descriptor that a fault names, 0 if it names none.
     pub(super) fn faulty(&self, fault: u64) -> u64 {
-        match fault.checked_sub(1) {
+        match (fault & !EXCESS).checked_sub(1) {
             Some(number) => self.placement.channels[0].descriptor + number * DESCRIPTOR_BYTES,
             None => 0,
         }

@@ -12,9 +12,9 @@ use std::time::Duration;
 use warploom::{Device, Divergence, Error, Launch, Module, Report, args};
 
 use crate::audit::{Life, audit, suspects};
-use crate::error::{FlowError, Result};
+use crate::error::{FlowError, Result, too_many_at_once};
 use crate::graph::{Graph, Level, Plan};
-use image::Image;
+use image::{EXCESS, Image};
 
 /// Lanes of a warp, and elements of a chunk.
 const LANES: u32 = 32;
@@ -162,7 +162,7 @@ impl GpuExecution<'_> {
         audit(&self.graph, &self.plan, &image.initial, &lives)
     }
 
-    /// Why a kernel found no room in the channel that a fault names (0: the scheduler found it overfull).
+    /// Why a kernel could not put into the channel that a fault names (0: the scheduler found it overfull).
     fn no_room(&self, image: &Image, fault: u64) -> Result<FlowError> {
         let address = image.faulty(fault);
         let graph = self.graph.name.clone();
@@ -195,11 +195,18 @@ impl GpuExecution<'_> {
             feeders.map(|&from| &*names.kernels[self.plan.cells[from].kernel]).collect()
         });
         kernels.dedup();
-        let reason = format!(
-            "more elements were put into {channel} than kernel `{}` declares: it is full; raise the bound of `writes` \
-             or `spawns`",
-            kernels.join("` or `")
-        );
+        let kernels = kernels.join("` or `");
+        let reason = match at {
+            Some(at) if fault & EXCESS != 0 && kernels.is_empty() => format!(
+                "{} puts elements into {channel} and does not declare it; add `writes` or `spawns` to the graph",
+                suspects(&self.graph, &self.plan, at)
+            ),
+            Some(at) if fault & EXCESS != 0 => too_many_at_once(&kernels, channel, self.plan.cells[at].most),
+            _ => format!(
+                "more elements were put into {channel} than kernel `{kernels}` declares: it is full; raise the bound \
+                 of `writes` or `spawns`"
+            ),
+        };
         Ok(FlowError::Misuse { graph, reason })
     }
 

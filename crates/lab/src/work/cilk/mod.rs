@@ -3,6 +3,8 @@
 
 pub(crate) mod fibonacci;
 mod flat;
+#[cfg(test)]
+mod lives;
 pub(crate) mod queens;
 pub(crate) mod sort;
 pub(crate) mod strassen;

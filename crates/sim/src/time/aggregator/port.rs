@@ -20,7 +20,7 @@ use crate::time::directory::{Given, Grant, Probe};
 use crate::time::map::AddressMap;
 use crate::time::network::message::{Asks, Request, RequestKind};
 use crate::time::network::node::Node;
-use crate::time::sm::load_store::l1::coherent::Writable;
+use crate::time::sm::load_store::l1::coherent::{Held, Writable};
 use crate::time::sm::load_store::l1::{L1, Lookup};
 
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +56,8 @@ enum Errand {
     GiveBack {
         line: LineAddress,
     },
+    /// The cache has evicted a clean line.
+    Drop,
 }
 
 /// Who waits for an access: the instruction's number, and where its result goes.
@@ -173,7 +175,7 @@ impl Port {
         self.stores.len()
     }
 
-    /// Whether the network takes as many packets as an access may need: a line written back, and a request.
+    /// Whether the network takes as many packets as an access may need: a line given up, and a request.
     pub(crate) fn has_room(&self) -> bool {
         self.room >= 2
     }
@@ -293,12 +295,20 @@ impl Port {
         self.done.push(Done { waiter: store.waiter, value: 0 });
     }
 
-    /// Writes back a dirty line before its way is used for another.
+    /// Gives up a line before its way is used for another.
     fn make_way(&mut self, cycle: Cycle, way: Way) {
-        let dirty = self.cache.as_ref().and_then(|cache| cache.must_give_back(way));
-        let Some(line) = dirty else { return };
-        let ticket = self.send(cycle, line.0, RequestKind::Write, Asks::GiveBack, Errand::GiveBack { line });
-        self.cache.as_mut().expect("it was here before").give_back(way, ticket);
+        match self.cache.as_ref().and_then(|cache| cache.held(way)) {
+            Some(Held::Dirty(line)) => {
+                let errand = Errand::GiveBack { line };
+                let ticket = self.send(cycle, line.0, RequestKind::Write, Asks::GiveBack, errand);
+                self.cache.as_mut().expect("it was here before").give_back(way, ticket);
+            }
+            Some(Held::Clean(line)) => {
+                self.send(cycle, line.0, RequestKind::Read, Asks::Drop, Errand::Drop);
+                self.cache.as_mut().expect("it was here before").drop_line(way);
+            }
+            None => {}
+        }
     }
 
     fn fill(
@@ -360,7 +370,7 @@ impl Port {
                 }
                 false
             }
-            Errand::Fill { .. } => false,
+            Errand::Fill { .. } | Errand::Drop => false,
         }
     }
 
@@ -387,9 +397,8 @@ impl Port {
 
     /// The answer to a message arrives in a cycle.
     pub(crate) fn arrive(&mut self, cycle: Cycle, ticket: Ticket) {
-        let nothing = Errand::GiveBack { line: LineAddress(0) };
         let flight = &mut self.flights[ticket];
-        let (errand, value) = (std::mem::replace(&mut flight.errand, nothing), flight.value);
+        let (errand, value) = (std::mem::replace(&mut flight.errand, Errand::Drop), flight.value);
         match errand {
             Errand::Load { waiter, .. } => self.done.push(Done { waiter, value }),
             Errand::Store => {
@@ -406,6 +415,7 @@ impl Port {
                     cache.has_left(ticket);
                 }
             }
+            Errand::Drop => {}
             Errand::Fill { line, loads, grant, comes } => {
                 let cache = self.cache.as_mut().expect("it asked for a line");
                 let given = comes.then_some((&flight.bytes, flight.written));

@@ -2,7 +2,8 @@
 //!
 //! An L1 has a line in one of five states: modified, owned (modified, and others have copies), exclusive, shared,
 //! invalid. The directory knows the owner (of a line that is modified, owned or exclusive: it cannot tell which) and
-//! the sharers. L1s drop clean lines silently, so the directory may know more holders than there are.
+//! the sharers. L1s also say when they drop a clean line; until that arrives, the directory knows more holders than there
+//! are.
 //!
 //! It serves one request at a time for each line; further requests wait in order. A request that needs a copy from the
 //! owner, or copies to be invalidated, sends probes and waits for the responses. The slice reads the line at the same
@@ -157,6 +158,8 @@ crate::kit::counters::counters! {
         invalidations,
         /// Dirty lines that L1s evicted.
         given_back,
+        /// Clean lines that L1s evicted.
+        dropped,
         /// Requests that waited for another one to the same line.
         blocked,
     }
@@ -203,10 +206,13 @@ impl Directory {
                 Slice::Later
             }
             (Asks::Share, _) => {
-                // The sender has dropped its own copy silently.
-                (entry.owner, entry.sharers) = (None, entry.sharers & !asker);
+                debug_assert!(
+                    entry.holders(nodes) & asker == 0,
+                    "it has given up its copy, and said so before"
+                );
                 Slice::Asked
             }
+            (Asks::Drop, _) => Slice::Unneeded,
             (Asks::Own { has_copy }, _) => {
                 keeps = has_copy && entry.holders(nodes) & asker != 0;
                 (probed, takes) = (entry.holders(nodes) & !asker, true);
@@ -315,7 +321,7 @@ impl Directory {
                     (Some(owner), Some(_)) => {
                         (entry.owner, entry.sharers) = (None, entry.sharers | bit(nodes, owner));
                     }
-                    // It has dropped the line silently.
+                    // It has dropped the line, and says so in a message that is not here yet.
                     (Some(_), None) => entry.owner = None,
                     (None, _) => {}
                 }
@@ -342,6 +348,11 @@ impl Directory {
                 }
                 None
             }
+            Asks::Drop => {
+                entry.owner = entry.owner.filter(|&owner| owner != request.from);
+                entry.sharers &= !asker;
+                None
+            }
             Asks::Share | Asks::Nothing => {
                 (entry.owner, entry.sharers) = (None, 0);
                 None
@@ -351,6 +362,7 @@ impl Directory {
             let stats = &mut self.stats;
             match (request.asks, source) {
                 (Asks::GiveBack, _) => stats.given_back += 1,
+                (Asks::Drop, _) => stats.dropped += 1,
                 (_, Source::Asker) => stats.upgrades += 1,
                 (_, Source::Cache) => stats.cache_to_cache += 1,
                 (_, Source::Slice) if request.missed => stats.memory += 1,

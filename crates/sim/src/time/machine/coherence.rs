@@ -218,7 +218,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 Action::Answer { at, request, grant, given, source } => {
                     let port = self.side.port(request.line);
                     let Some(grant) = grant else {
-                        if request.asks == Asks::GiveBack {
+                        if matches!(request.asks, Asks::GiveBack | Asks::Drop) {
                             self.leave(port, at, request.from, 0, Reply::Answer(request.ticket));
                         } else {
                             if let (Some(given), RequestKind::Read) = (&given, request.kind) {

@@ -17,7 +17,7 @@ use crate::time::directory::{Given, Grant};
 use crate::time::network::message::{Asks, RequestKind};
 use crate::time::sm::load_store::MemoryUnit;
 use crate::time::sm::load_store::l1::Refusal;
-use crate::time::sm::load_store::l1::coherent::Writable;
+use crate::time::sm::load_store::l1::coherent::{Held, Writable};
 use crate::time::sm::load_store::messages::Purpose;
 
 /// What lanes did to a line in the L1, for observers.
@@ -117,13 +117,20 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(ticket)
     }
 
-    /// Evicts a line that differs from memory: it goes back to the directory.
-    pub(crate) fn give_back(&mut self, now: Cycle, way: Way) -> Result<(), Refusal> {
-        let Some(line) = self.l1.must_give_back(way) else { return Ok(()) };
-        let ticket = self.send(now, Purpose::GiveBack, line, self.all_sectors(), RequestKind::Write)?;
-        self.outbox.last_mut().expect("just sent").1.asks = Asks::GiveBack;
-        self.l1.give_back(way, ticket);
-        self.stats.write_backs += 1;
+    /// Evicts a line: back to the directory if it differs from memory. Otherwise the directory learns that it is gone.
+    pub(crate) fn give_up(&mut self, now: Cycle, way: Way, held: Held) -> Result<(), Refusal> {
+        let (line, purpose, kind, asks) = match held {
+            Held::Dirty(line) => (line, Purpose::GiveBack, RequestKind::Write, Asks::GiveBack),
+            Held::Clean(line) => (line, Purpose::Drop, RequestKind::Read, Asks::Drop),
+        };
+        let ticket = self.send(now, purpose, line, self.all_sectors(), kind)?;
+        self.outbox.last_mut().expect("just sent").1.asks = asks;
+        if asks == Asks::GiveBack {
+            self.l1.give_back(way, ticket);
+            self.stats.write_backs += 1;
+        } else {
+            self.l1.drop_line(way);
+        }
         Ok(())
     }
 

@@ -482,10 +482,10 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    /// Writes a way's line back, if it is dirty, before the way is used for another line.
+    /// Writes a way's line back, if it is dirty, before the way is used for another line. A directory is told of all.
     pub(crate) fn make_way(&mut self, now: Cycle, way: crate::time::cache::Way) -> Result<(), Refusal> {
-        if self.l1.is_coherent() && self.l1.must_give_back(way).is_some() {
-            return self.give_back(now, way);
+        if let Some(held) = self.l1.held(way) {
+            return self.give_up(now, way, held);
         }
         let Some(old) = self.l1.must_write_back(way) else { return Ok(()) };
         self.send(now, Purpose::WriteBack, old, self.all_sectors(), RequestKind::Write)?;

@@ -46,6 +46,14 @@ pub(crate) enum Writable {
     Refused(Refusal),
 }
 
+/// A line of which the directory knows that it is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    Clean(LineAddress),
+    /// It is newer than memory.
+    Dirty(LineAddress),
+}
+
 /// The part of an L1 that makes it coherent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coherence {
@@ -169,12 +177,22 @@ impl L1 {
         &mut self.bytes[way.index()]
     }
 
-    /// The line that has to be given back before a way is used for another.
-    pub(crate) fn must_give_back(&self, way: Way) -> Option<LineAddress> {
+    /// The line that has to be given up before a way is used for another.
+    pub(crate) fn held(&self, way: Way) -> Option<Held> {
         let coherence = self.coherence.as_ref()?;
         let tag = self.tags.line(way);
-        let holds = tag.valid != 0 && !self.is_local[way.index()] && coherence.states[way.index()].is_dirty();
-        holds.then(|| tag.number.address(self.line_bytes))
+        if tag.valid == 0 || self.is_local[way.index()] {
+            return None;
+        }
+        let line = tag.number.address(self.line_bytes);
+        let is_dirty = coherence.states[way.index()].is_dirty();
+        Some(if is_dirty { Held::Dirty(line) } else { Held::Clean(line) })
+    }
+
+    /// The clean line in a way is gone.
+    pub(crate) fn drop_line(&mut self, way: Way) {
+        self.changes += 1;
+        self.tags.evict(way);
     }
 
     /// The line in a way is given back with message `ticket`.
@@ -204,12 +222,7 @@ impl L1 {
             return Err(Refusal::Merges);
         }
         let Some(way) = self.tags.find(number) else { return Ok(None) };
-        if self.must_give_back(way).is_some() {
-            return Ok(Some(way));
-        }
-        self.changes += 1;
-        self.tags.evict(way);
-        Ok(None)
+        Ok(self.held(way).map(|_| way))
     }
 
     /// Another node asks for a line. Returns it if this L1 is its owner.
@@ -240,7 +253,7 @@ impl L1 {
     /// Every line that is newer than memory.
     pub(crate) fn dirty_lines(&self) -> impl Iterator<Item = (LineAddress, &LineBytes, LineWritten)> {
         let resident = self.tags.ways().filter_map(|way| {
-            let line = self.must_give_back(way)?;
+            let Some(Held::Dirty(line)) = self.held(way) else { return None };
             Some((line, &self.bytes[way.index()], self.written(way)))
         });
         let leaving = self.coherence.iter().flat_map(|coherence| &coherence.leaving);
