@@ -148,7 +148,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let transfers = served().filter_map(|(sm, ticket)| {
             let &(id, lanes) = sm.memory.flights[ticket].waiting.first()?;
             let Transfer { pending, access, .. } = &sm.memory.transfers[id];
-            Some((u64::from(pending.outstanding), u64::from(access.pc.0), access.addresses.at(lanes.lowest())))
+            Some((
+                u64::from(pending.outstanding),
+                u64::from(access.pc.0),
+                access.addresses.at(lanes.lowest()),
+            ))
         });
         std::hint::black_box(transfers.fold(0, |sum, (a, b, c)| sum ^ a ^ b ^ c));
     }

@@ -353,7 +353,9 @@ fn run_window<'a, const N: usize, P: Probe + 'a>(
         sm.run(context, memory, window.start, window.end);
         noticed.look(sm);
     });
-    noticed.partitions.extend(partitions.filter_map(|(at, partition)| partition.run(window.end).then_some(at)));
+    noticed
+        .partitions
+        .extend(partitions.filter_map(|(at, partition)| partition.run(window.end).then_some(at)));
 }
 
 const NO_PANIC: &str = "nobody panics with memory in hand";
@@ -618,7 +620,9 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 self.noticed.look(sm);
             }
             let ran = self.partitions.numbered();
-            self.noticed.partitions.extend(ran.filter_map(|(at, partition)| partition.run(until).then_some(at)));
+            self.noticed
+                .partitions
+                .extend(ran.filter_map(|(at, partition)| partition.run(until).then_some(at)));
             self.exchange(until);
         }
         self.side.now = self.exchanged;

@@ -247,7 +247,10 @@ mod tests {
         let mut dealt = Dealt::new((0..7).map(Box::new).collect(), 3);
         dealt.deal_to(2);
         assert_eq!((dealt.hands(), dealt.held(0), dealt.held(1)), (2, 4, 3));
-        assert!(dealt.of_hand(1).map(|(number, _)| number).eq([1, 3, 5]) && dealt.iter().eq(&[0, 1, 2, 3, 4, 5, 6]));
+        assert!(
+            dealt.of_hand(1).map(|(number, _)| number).eq([1, 3, 5])
+                && dealt.iter().eq(&[0, 1, 2, 3, 4, 5, 6])
+        );
     }
 
     #[test]

@@ -53,7 +53,8 @@ enum Step {
 impl Pace {
     /// Begins with all of so many threads.
     pub(crate) fn new(threads: usize) -> Pace {
-        let halves = std::iter::successors(Some(threads.max(1)), |&size| (size > 1).then(|| size.div_ceil(2)));
+        let halves =
+            std::iter::successors(Some(threads.max(1)), |&size| (size > 1).then(|| size.div_ceil(2)));
         Pace {
             sizes: halves.collect(),
             at: 0,
