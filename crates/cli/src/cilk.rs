@@ -18,6 +18,12 @@ use crate::term::{self, grouped, seconds};
 const LEAST_LEVELS: u64 = 32;
 const MOST_LEVELS: u64 = 4096;
 
+/// Elements of a channel unless the user says how many: as many as this, or fewer if the channels of all levels would take
+/// more than this share of the memory.
+const WIDEST: u32 = 32_768;
+const NARROWEST: u32 = 64;
+const SHARE_OF_CHANNELS: u64 = 8;
+
 /// From so many levels on, a run takes long enough to say why.
 const MANY_LEVELS: u64 = 512;
 
@@ -164,9 +170,17 @@ fn run(
         gpu.write_bytes(address, bytes)?;
     }
     let result = gpu.zeros_named::<u64>("result", 1)?;
-    let graph = program
-        .graph(call, &plain.arguments, result.address(), options.width, levels)
-        .map_err(Failure::input)?;
+    let graph_of = |width| {
+        let graph = program.graph(call, &plain.arguments, result.address(), width, levels);
+        graph.map_err(Failure::input)
+    };
+    let room = gpu.chip().map_or(u64::MAX, |chip| chip.memory.global_bytes) / SHARE_OF_CHANNELS;
+    let mut width = options.width.unwrap_or(WIDEST);
+    let mut graph = graph_of(width)?;
+    while options.width.is_none() && width > NARROWEST && graph.bytes() > room {
+        width /= 2;
+        graph = graph_of(width)?;
+    }
     let ran = match place.has_aggregator() {
         true => graph.execute(&mut gpu, &module).and_then(|execution| execution.wait()).map(started),
         false => graph
@@ -182,8 +196,8 @@ fn run(
             let failure = Failure::input(message);
             match room {
                 true => failure.help(format!(
-                    "--width N: elements of each channel, now {}; --levels N: levels of each recursion, now {levels}",
-                    options.width
+                    "--width N: elements of each channel, now {width}; --levels N: levels of each recursion, \
+                     now {levels}"
                 )),
                 false => failure,
             }
@@ -207,7 +221,7 @@ fn run(
         call.function,
         gpu.name(),
         levels,
-        options.width,
+        width,
     )))
 }
 

@@ -105,15 +105,30 @@ impl Channel {
     /// Writes the descriptor into zeroed memory. All counters are 0: the channel is empty. Kernels put at most `most`
     /// elements at once.
     pub fn describe<W: Word>(&self, memory: &Arena<W>, most: u32) {
+        self.constants(most).for_each(|(address, word)| memory.store(address, word));
+    }
+
+    /// The words of the descriptor that stay the same, with their addresses.
+    pub(crate) fn constants(&self, most: u32) -> impl Iterator<Item = (u64, u32)> {
+        let halves = |address: u64| [address as u32, (address >> 32) as u32];
+        let arrays = [self.elements, self.entries, self.done].into_iter().flat_map(halves);
         let (slot, word) = self.shape.strides();
-        memory.store64(self.descriptor, self.elements);
-        memory.store64(self.descriptor + 8, self.entries);
-        memory.store64(self.descriptor + 16, self.done);
         let group_shift = self.shape.group.trailing_zeros();
         let words = [self.shape.width, slot, word, group_shift, most, self.shape.lane_by_lane as u32];
-        for (at, value) in words.into_iter().enumerate() {
-            memory.store(self.descriptor + 24 + 4 * at as u64, value);
-        }
+        let descriptor = self.descriptor;
+        let address = move |(at, word): (usize, u32)| (descriptor + 4 * at as u64, word);
+        arrays.chain(words).enumerate().map(address)
+    }
+
+    /// The words of elements that are ready in an empty channel, and of its counters, with their addresses.
+    pub(crate) fn filled<'e>(&'e self, elements: &'e [Vec<u32>]) -> impl Iterator<Item = (u64, u32)> + 'e {
+        let counters = [self.tail(), self.reserve(), self.ready()];
+        let words = (0..).zip(elements).flat_map(move |(position, element)| {
+            let entry = (self.entry(position), self.slot(position) << 1 | self.written_bit(position));
+            let words = (0..).zip(element).map(move |(at, &word)| (self.word(position, at), word));
+            words.chain([entry])
+        });
+        counters.map(|counter| (counter, elements.len() as u32)).into_iter().chain(words)
     }
 
     /// Address of the counter of reserved elements. Producers advance it.

@@ -1,7 +1,7 @@
 //! Runs graphs on a device with an aggregator.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::AtomicBool;
 
 use warploom::{Arg, Buffer, Device, Error, Firmware, Module, Params, Progress, Report, Task};
 
@@ -10,13 +10,10 @@ use crate::audit::{Life, audit, describe};
 use crate::channel::{Channel, DESCRIPTOR_BYTES, WAVE};
 use crate::error::{FlowError, Result};
 use crate::graph::{Constant, Graph, Plan};
-use crate::memory::Arena;
+use crate::memory::Words;
 
 /// Size of `Work`, the first parameter of every kernel (`kernels/flow/channel.cuh`).
 const WORK_BYTES: u32 = 24;
-
-/// The channels' memory is copied to the device in pieces of so many words.
-pub(crate) const PIECE_WORDS: usize = 1024;
 
 /// Where the channels of a graph lie in memory.
 #[derive(Clone, Debug)]
@@ -59,22 +56,16 @@ impl Placement {
         Ok(())
     }
 
-    /// Writes descriptors and initial elements. Returns the number of initial elements per channel.
-    pub(crate) fn fill(&self, graph: &Graph, plan: &Plan, memory: &Arena<AtomicU32>) -> Vec<u32> {
+    /// Stores descriptors and initial elements, word by word. Returns the number of initial elements per channel.
+    pub(crate) fn fill(&self, graph: &Graph, plan: &Plan, mut store: impl FnMut(u64, u32)) -> Vec<u32> {
         let mut initial = Vec::new();
         for (cell, channel) in plan.cells.iter().zip(&self.channels) {
-            // What nobody declares to write nobody may write.
-            let most = if cell.feeders.is_empty() { 0 } else { cell.most };
-            channel.describe(memory, most);
             let elements = &graph.stacks[cell.node.0].initial;
             let elements = if cell.level == 0 { &elements[..] } else { &[] };
-            for element in elements {
-                let position = channel.talloc(memory, 1).expect("the graph was checked");
-                for (at, &word) in element.iter().enumerate() {
-                    memory.store(channel.word(position, at as u32), word);
-                }
-                channel.enq(memory, position, 1);
-            }
+            // What nobody declares to write nobody may write.
+            let most = if cell.feeders.is_empty() { 0 } else { cell.most };
+            let words = channel.constants(most).chain(channel.filled(elements));
+            words.for_each(|(address, word)| store(address, word));
             initial.push(elements.len() as u32);
         }
         initial
@@ -126,12 +117,9 @@ impl Graph {
         let memory = gpu.zeros_named::<u32>("channels", bytes.div_ceil(4) as usize)?;
         let placement = Placement::new(self, &plan, memory.address());
         placement.name(&plan, gpu, &memory)?;
-        let image = Arena::<AtomicU32>::new(memory.address(), bytes);
-        let initial = placement.fill(self, &plan, &image);
-        for (address, words) in image.pieces(PIECE_WORDS) {
-            let start = ((address - memory.address()) / 4) as usize;
-            memory.write_range(gpu, start, &words)?;
-        }
+        let mut words = Words::default();
+        let initial = placement.fill(self, &plan, |address, word| words.store(address, word));
+        words.write(&memory, gpu)?;
         let mut tasks = Vec::new();
         let mut params = Vec::new();
         for (number, kernel) in self.kernels.iter().enumerate() {

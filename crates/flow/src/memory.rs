@@ -1,6 +1,9 @@
 //! Memory of words that many threads use at once, at the addresses that a kernel sees.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use warploom::{Buffer, Device};
 
 /// An atomic word with sequentially consistent operations. `AtomicU32` is one; model checkers have their own.
 pub trait Word: Send + Sync {
@@ -76,15 +79,6 @@ impl<W: Word> Arena<W> {
         (0..count as u64).map(|i| self.load(address + 4 * i)).collect()
     }
 
-    /// All memory that is not zero, in pieces of up to `most` words with their addresses.
-    pub(crate) fn pieces(&self, most: usize) -> impl Iterator<Item = (u64, Vec<u32>)> {
-        let pieces = self.words.chunks(most).enumerate();
-        pieces.filter_map(move |(i, piece)| {
-            let words: Vec<u32> = piece.iter().map(W::load).collect();
-            words.iter().any(|&word| word != 0).then(|| (self.base + 4 * (i * most) as u64, words))
-        })
-    }
-
     /// # Panics
     ///
     /// If there is no word at the address: a kernel on the host computed a wrong one.
@@ -102,12 +96,6 @@ impl<W: Word> Arena<W> {
         self.at(address).store(value);
     }
 
-    /// Stores the two halves one after the other: not atomic.
-    pub(crate) fn store64(&self, address: u64, value: u64) {
-        self.store(address, value as u32);
-        self.store(address + 4, (value >> 32) as u32);
-    }
-
     /// Stores `new` if the word is `expected`. Returns the old value.
     pub fn compare_exchange(&self, address: u64, expected: u32, new: u32) -> u32 {
         self.at(address).compare_exchange(expected, new)
@@ -116,5 +104,40 @@ impl<W: Word> Arena<W> {
     /// Adds to a word, wrapping. Returns the old value.
     pub fn add(&self, address: u64, value: u32) -> u32 {
         self.at(address).add(value)
+    }
+}
+
+/// Words for a device's memory that is zero elsewhere, by address.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Words(BTreeMap<u64, u32>);
+
+/// Zeros between two words that are cheaper to write along than to write both apart.
+const SHORT_GAP: usize = 64;
+
+impl Words {
+    pub(crate) fn store(&mut self, address: u64, value: u32) {
+        self.0.insert(address, value);
+    }
+
+    pub(crate) fn store64(&mut self, address: u64, value: u64) {
+        self.store(address, value as u32);
+        self.store(address + 4, (value >> 32) as u32);
+    }
+
+    /// Writes them into a buffer of zeros.
+    pub(crate) fn write(&self, buffer: &Buffer<u32>, gpu: &mut Device) -> warploom::Result<()> {
+        let mut piece = Vec::new();
+        let mut first = 0;
+        for (&address, &word) in &self.0 {
+            let at = ((address - buffer.address()) / 4) as usize;
+            if piece.is_empty() || at - first - piece.len() > SHORT_GAP {
+                buffer.write_range(gpu, first, &piece)?;
+                piece.clear();
+                first = at;
+            }
+            piece.resize(at - first, 0);
+            piece.push(word);
+        }
+        buffer.write_range(gpu, first, &piece)
     }
 }

@@ -119,7 +119,9 @@ fn naive(tasks_at_start: &[u32], most: u32) -> Result<u32, FlowError> {
     let kernel = graph.kernel("fib_naive");
     graph.reads::<u32>(kernel, tasks).writes::<u32>(kernel, tasks, Level::Same, most);
     graph.constants(kernel, [tasks.into(), (&result).into()]);
-    tasks_at_start.iter().for_each(|n| drop(graph.put(tasks, n)));
+    for n in tasks_at_start {
+        graph.put(tasks, n);
+    }
     graph.execute(&mut gpu, &module)?.wait()?;
     Ok(result.read(&gpu).unwrap()[0])
 }

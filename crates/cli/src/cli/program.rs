@@ -48,9 +48,9 @@ pub(crate) struct CilkOptions {
     /// `sim`, the simulated chip, or `cuda[:N]`, a real NVIDIA GPU
     #[arg(long, value_name = "DEVICE", default_value = "sim")]
     pub device: DeviceName,
-    /// Elements of each channel, a power of two
-    #[arg(long, value_name = "N", default_value_t = 32_768)]
-    pub width: u32,
+    /// Elements of each channel, a power of two [default: 32768, or fewer if all levels would take too much memory]
+    #[arg(long, value_name = "N")]
+    pub width: Option<u32>,
     /// Levels of each recursion [default: as many as the call needs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub levels: Option<u32>,

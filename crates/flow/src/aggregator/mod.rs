@@ -8,6 +8,7 @@ mod arrivals;
 mod levelized;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::OnceLock;
 
 use warploom::{Agg, Params, Yielded};
 
@@ -57,8 +58,9 @@ struct Side {
     feeders: Vec<usize>,
     /// Channels that its kernel writes.
     feeds: Vec<usize>,
-    /// Channels that its elements can add to, before any continuation after a sync runs.
-    grows: Vec<usize>,
+    /// Channels that its elements can add to, before any continuation after a sync runs: a bit for each. Most channels of
+    /// a deep recursion are never asked for theirs.
+    grows: OnceLock<Box<[u64]>>,
     /// Whether it is counted as busy: elements are ready or in flight.
     busy: bool,
     depth: u32,
@@ -140,18 +142,14 @@ impl Flow {
             skipped: 0,
             feeders: cell.feeders.clone(),
             feeds: cell.feeds.iter().map(|&(to, _)| to).collect(),
-            grows: Vec::new(),
+            grows: OnceLock::new(),
             busy: false,
             depth: cell.depth,
             after_sync: cell.after_sync,
             most: cell.most,
             predicate: cell.predicate.clone(),
         };
-        let mut sides: Vec<Side> =
-            plan.cells.iter().zip(&placement.channels).zip(initial).map(side).collect();
-        for at in 0..sides.len() {
-            sides[at].grows = growing(&sides, at);
-        }
+        let sides: Vec<Side> = plan.cells.iter().zip(&placement.channels).zip(initial).map(side).collect();
         let depths = sides.iter().map(|side| side.depth as usize + 1).max().unwrap_or(0);
         let mut flow = Flow {
             agg,
@@ -321,14 +319,19 @@ impl Flow {
             self.charge_scan(1);
             let side = &self.sides[from];
             let runs = side.outstanding() > 0 || (from != at && !side.after_sync && side.waiting() > 0);
-            runs && side.grows.binary_search(&at).is_ok()
+            runs && self.grows(from, at)
         };
-        let comes =
-            |arrival: &Arrival| arrival.at == at || self.sides[arrival.at].grows.binary_search(&at).is_ok();
+        let comes = |arrival: &Arrival| arrival.at == at || self.grows(arrival.at, at);
         if self.arrivals.iter().any(comes) {
             return true;
         }
         self.working.iter().any(|&from| adds(from)) || self.tasks.iter().any(|&(_, from)| adds(from))
+    }
+
+    /// Whether elements of a channel can add to another one before any continuation after a sync runs.
+    fn grows(&self, from: usize, to: usize) -> bool {
+        let reached = self.sides[from].grows.get_or_init(|| growing(&self.sides, from));
+        reached[to / 64] >> (to % 64) & 1 != 0
     }
 
     /// Frees the oldest group of a channel, all of which is done, and loads the next group's counter.
@@ -482,14 +485,16 @@ impl Flow {
     }
 }
 
-/// The channels that elements of a channel can add to before any continuation after a sync runs, in order.
-fn growing(sides: &[Side], from: usize) -> Vec<usize> {
-    let mut reached = BTreeSet::new();
+/// The channels that elements of a channel can add to before any continuation after a sync runs, a bit for each.
+fn growing(sides: &[Side], from: usize) -> Box<[u64]> {
+    let mut reached = vec![0; sides.len().div_ceil(64)];
     let mut to_visit = sides[from].feeds.clone();
     while let Some(at) = to_visit.pop() {
-        if reached.insert(at) && !sides[at].after_sync {
+        let (word, bit) = (&mut reached[at / 64], 1 << (at % 64));
+        if *word & bit == 0 && !sides[at].after_sync {
             to_visit.extend_from_slice(&sides[at].feeds);
         }
+        *word |= bit;
     }
-    reached.into_iter().collect()
+    reached.into()
 }

@@ -47,7 +47,7 @@ impl Graph {
         let plan = Plan::new(self);
         let base = memory.grow(Placement::new(self, &plan, 0).bytes);
         let placement = Placement::new(self, &plan, base);
-        placement.fill(self, &plan, memory);
+        placement.fill(self, &plan, |address, word| memory.store(address, word));
         let drains = vec![Drain::default(); placement.channels.len()];
         let machine = Machine { graph: self, plan, channels: placement.channels, drains, kernels };
         machine.run(memory)

@@ -1,15 +1,13 @@
 //! What the persistent kernel finds in memory: the channels, and the graph as `Run` of `persistent.cuh` describes it.
 
-use std::sync::atomic::AtomicU32;
-
 use warploom::{Buffer, Device, Launch, Module, args};
 
 use super::no_program;
 use crate::channel::DESCRIPTOR_BYTES;
-use crate::device::{PIECE_WORDS, Placement};
+use crate::device::Placement;
 use crate::error::{FlowError, Result};
 use crate::graph::{Constant, Graph, Plan};
-use crate::memory::Arena;
+use crate::memory::Words;
 
 /// Room for the names of a module's kernels. A name takes two characters at least, with its comma.
 const NAMES_BYTES: usize = 1 << 14;
@@ -130,10 +128,10 @@ impl Image {
         }
         let memory = gpu.zeros_named::<u32>("channels", bytes.div_ceil(4) as usize)?;
         let base = memory.address();
-        let image = Arena::<AtomicU32>::new(base, bytes);
+        let mut image = Words::default();
         let placement = Placement::new(graph, plan, base);
         placement.name(plan, gpu, &memory)?;
-        let initial = placement.fill(graph, plan, &image);
+        let initial = placement.fill(graph, plan, |address, word| image.store(address, word));
         let run = base + channels;
         for descriptor in
             placement.channels.iter().map(|channel| channel.descriptor).chain(placement.ends.clone())
@@ -188,9 +186,7 @@ impl Image {
             image.store(base + feeds_at + at as u64 * FEED_BYTES, *cell);
             image.store(base + feeds_at + at as u64 * FEED_BYTES + 4, *most);
         }
-        for (address, words) in image.pieces(PIECE_WORDS) {
-            memory.write_range(gpu, ((address - base) / 4) as usize, &words)?;
-        }
+        image.write(&memory, gpu)?;
         Ok(Image { placement, initial, order, run, _memory: memory })
     }
 

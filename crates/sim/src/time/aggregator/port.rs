@@ -56,8 +56,6 @@ enum Errand {
     GiveBack {
         line: LineAddress,
     },
-    /// The cache has evicted a clean line.
-    Drop,
 }
 
 /// Who waits for an access: the instruction's number, and where its result goes.
@@ -106,6 +104,8 @@ pub(crate) struct Port {
     pub atomics: u32,
     /// Messages for the network, with the cycle they are sent.
     pub outbox: Vec<(Cycle, Request)>,
+    /// Clean lines that the cache has evicted.
+    pub dropped: Vec<LineAddress>,
     /// Responses to probes, with the cycle they are sent and the line.
     pub responses: Vec<(Cycle, LineAddress, Option<Box<Given>>)>,
     /// Accesses that are done and that the core has not taken.
@@ -147,6 +147,7 @@ impl Port {
             storing: false,
             atomics: 0,
             outbox: Vec::new(),
+            dropped: Vec::new(),
             responses: Vec::new(),
             done: Vec::new(),
             room: chip.interconnect.queue_packets,
@@ -175,7 +176,7 @@ impl Port {
         self.stores.len()
     }
 
-    /// Whether the network takes as many packets as an access may need: a line given up, and a request.
+    /// Whether the network takes as many packets as an access may need: a line written back, and a request.
     pub(crate) fn has_room(&self) -> bool {
         self.room >= 2
     }
@@ -304,8 +305,8 @@ impl Port {
                 self.cache.as_mut().expect("it was here before").give_back(way, ticket);
             }
             Some(Held::Clean(line)) => {
-                self.send(cycle, line.0, RequestKind::Read, Asks::Drop, Errand::Drop);
                 self.cache.as_mut().expect("it was here before").drop_line(way);
+                self.dropped.push(line);
             }
             None => {}
         }
@@ -370,7 +371,7 @@ impl Port {
                 }
                 false
             }
-            Errand::Fill { .. } | Errand::Drop => false,
+            Errand::Fill { .. } => false,
         }
     }
 
@@ -397,8 +398,9 @@ impl Port {
 
     /// The answer to a message arrives in a cycle.
     pub(crate) fn arrive(&mut self, cycle: Cycle, ticket: Ticket) {
+        let nothing = Errand::GiveBack { line: LineAddress(0) };
         let flight = &mut self.flights[ticket];
-        let (errand, value) = (std::mem::replace(&mut flight.errand, Errand::Drop), flight.value);
+        let (errand, value) = (std::mem::replace(&mut flight.errand, nothing), flight.value);
         match errand {
             Errand::Load { waiter, .. } => self.done.push(Done { waiter, value }),
             Errand::Store => {
@@ -415,7 +417,6 @@ impl Port {
                     cache.has_left(ticket);
                 }
             }
-            Errand::Drop => {}
             Errand::Fill { line, loads, grant, comes } => {
                 let cache = self.cache.as_mut().expect("it asked for a line");
                 let given = comes.then_some((&flight.bytes, flight.written));

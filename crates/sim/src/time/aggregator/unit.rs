@@ -174,6 +174,11 @@ impl<'f> Unit<'f> {
         self.port.granted(ticket, grant, given, comes, memory);
     }
 
+    /// Clean lines that its cache has evicted.
+    pub(crate) fn dropped(&mut self) -> &mut Vec<LineAddress> {
+        &mut self.port.dropped
+    }
+
     /// Responses to probes, with the cycle they are sent and the line.
     pub(crate) fn responses(&mut self) -> &mut Vec<(Cycle, LineAddress, Option<Box<Given>>)> {
         self.changed |= std::mem::take(&mut self.port.stored);

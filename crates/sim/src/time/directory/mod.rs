@@ -2,8 +2,7 @@
 //!
 //! An L1 has a line in one of five states: modified, owned (modified, and others have copies), exclusive, shared,
 //! invalid. The directory knows the owner (of a line that is modified, owned or exclusive: it cannot tell which) and
-//! the sharers. L1s also say when they drop a clean line; until that arrives, the directory knows more holders than there
-//! are.
+//! the sharers. L1s also say when they evict a clean line, so it knows the copies that there are.
 //!
 //! It serves one request at a time for each line; further requests wait in order. A request that needs a copy from the
 //! owner, or copies to be invalidated, sends probes and waits for the responses. The slice reads the line at the same
@@ -193,6 +192,18 @@ impl Directory {
         self.begin(at, request);
     }
 
+    /// An L1 has evicted a clean line.
+    pub(crate) fn dropped(&mut self, line: LineAddress, from: Node) {
+        let nodes = self.nodes;
+        let Some(entry) = self.lines.get_mut(&line) else { return };
+        entry.owner = entry.owner.filter(|&owner| owner != from);
+        entry.sharers &= !bit(nodes, from);
+        self.stats.dropped += u64::from(matches!(from, Node::Sm(_)));
+        if entry.holders(nodes) == 0 && entry.busy.is_none() {
+            self.lines.remove(&line);
+        }
+    }
+
     fn begin(&mut self, at: Cycle, request: Request) {
         let nodes = self.nodes;
         let entry = self.lines.entry(request.line).or_default();
@@ -208,11 +219,10 @@ impl Directory {
             (Asks::Share, _) => {
                 debug_assert!(
                     entry.holders(nodes) & asker == 0,
-                    "it has given up its copy, and said so before"
+                    "it has evicted its copy, and said so before"
                 );
                 Slice::Asked
             }
-            (Asks::Drop, _) => Slice::Unneeded,
             (Asks::Own { has_copy }, _) => {
                 keeps = has_copy && entry.holders(nodes) & asker != 0;
                 (probed, takes) = (entry.holders(nodes) & !asker, true);
@@ -321,12 +331,13 @@ impl Directory {
                     (Some(owner), Some(_)) => {
                         (entry.owner, entry.sharers) = (None, entry.sharers | bit(nodes, owner));
                     }
-                    // It has dropped the line, and says so in a message that is not here yet.
+                    // It has evicted the line.
                     (Some(_), None) => entry.owner = None,
                     (None, _) => {}
                 }
                 match request.asks {
-                    Asks::Share if entry.holders(nodes) & !asker == 0 => {
+                    // A line that the L2 had counts as shared with it.
+                    Asks::Share if entry.holders(nodes) & !asker == 0 && request.missed => {
                         (entry.owner, entry.sharers) = (Some(request.from), 0);
                         Some(Grant::Exclusive)
                     }
@@ -348,11 +359,6 @@ impl Directory {
                 }
                 None
             }
-            Asks::Drop => {
-                entry.owner = entry.owner.filter(|&owner| owner != request.from);
-                entry.sharers &= !asker;
-                None
-            }
             Asks::Share | Asks::Nothing => {
                 (entry.owner, entry.sharers) = (None, 0);
                 None
@@ -362,7 +368,6 @@ impl Directory {
             let stats = &mut self.stats;
             match (request.asks, source) {
                 (Asks::GiveBack, _) => stats.given_back += 1,
-                (Asks::Drop, _) => stats.dropped += 1,
                 (_, Source::Asker) => stats.upgrades += 1,
                 (_, Source::Cache) => stats.cache_to_cache += 1,
                 (_, Source::Slice) if request.missed => stats.memory += 1,

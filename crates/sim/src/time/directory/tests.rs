@@ -134,8 +134,7 @@ fn a_line_that_was_dropped_is_not_probed_for() {
     directory.accept(Cycle(200), request(1, Asks::Share));
     directory.respond(Cycle(230), LINE, given(false));
     told(&mut directory);
-    directory.accept(Cycle(300), request(0, Asks::Drop));
-    assert_eq!(told(&mut directory), ["316 0 gets nothing from Slice"]);
+    directory.dropped(LINE, Node::Sm(0));
     directory.accept(Cycle(400), request(1, Asks::Own { has_copy: true }));
     assert_eq!(told(&mut directory), ["416 1 gets Modified from Asker"], "nobody else has it");
     assert_eq!((directory.stats.dropped, directory.stats.invalidations), (1, 0));
@@ -144,8 +143,7 @@ fn a_line_that_was_dropped_is_not_probed_for() {
 #[test]
 fn the_last_copy_that_is_dropped_leaves_nothing() {
     let mut directory = owned();
-    directory.accept(Cycle(200), request(0, Asks::Drop));
-    told(&mut directory);
+    directory.dropped(LINE, Node::Sm(0));
     assert!(directory.lines.is_empty());
     directory.accept(Cycle(300), request(1, Asks::Share));
     assert_eq!(told(&mut directory), ["300 forward 1"]);
@@ -156,12 +154,9 @@ fn the_last_copy_that_is_dropped_leaves_nothing() {
 fn an_owner_may_have_dropped_a_clean_line() {
     let mut directory = owned();
     directory.accept(Cycle(200), request(1, Asks::Share));
-    directory.accept(Cycle(205), request(0, Asks::Drop));
+    directory.dropped(LINE, Node::Sm(0));
     directory.respond(Cycle(230), LINE, None);
     assert_eq!(told(&mut directory), ["216 share 0", "230 forward 1"]);
     directory.served(Cycle(250), &request(1, Asks::Share));
-    let expected = ["250 1 gets Exclusive from Slice", "266 0 gets nothing from Slice"];
-    assert_eq!(told(&mut directory), expected);
-    directory.accept(Cycle(300), request(2, Asks::Share));
-    assert_eq!(told(&mut directory), ["316 share 1"], "the new owner is not forgotten");
+    assert_eq!(told(&mut directory), ["250 1 gets Exclusive from Slice"]);
 }

@@ -218,7 +218,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 Action::Answer { at, request, grant, given, source } => {
                     let port = self.side.port(request.line);
                     let Some(grant) = grant else {
-                        if matches!(request.asks, Asks::GiveBack | Asks::Drop) {
+                        if request.asks == Asks::GiveBack {
                             self.leave(port, at, request.from, 0, Reply::Answer(request.ticket));
                         } else {
                             if let (Some(given), RequestKind::Read) = (&given, request.kind) {
@@ -258,10 +258,15 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let mut changed = false;
         let nodes = self.nodes;
         let coherence = self.coherence.as_mut().expect("L1s are coherent");
+        let Coherence { directory, responses, given: in_flight, line_bytes, .. } = &mut **coherence;
         let mut send = |node: Node, at: Cycle, line: LineAddress, given: Option<Box<Given>>| {
-            let bytes = if given.is_some() { coherence.line_bytes } else { 0 };
-            let response = coherence.given.put((line, given));
-            coherence.responses.inject(nodes.port(node), at, self.side.port(line), bytes, response);
+            let bytes = if given.is_some() { *line_bytes } else { 0 };
+            let response = in_flight.put((line, given));
+            responses.inject(nodes.port(node), at, self.side.port(line), bytes, response);
+        };
+        // Later requests of their L1s arrive after this.
+        let mut drop_lines = |lines: &mut Vec<LineAddress>, node: Node| {
+            lines.drain(..).for_each(|line| directory.dropped(line, node));
         };
         for sm in self.sms.iter_mut() {
             let id = sm.id();
@@ -271,11 +276,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 sm.memory.updates = report(sm, &self.context, &mut self.locks, updates, shown);
             }
             let unit = &mut sm.memory;
+            drop_lines(&mut unit.dropped, Node::Sm(id as u16));
             changed |= std::mem::take(&mut unit.stored);
             let responses = unit.responses.drain(..);
             responses.for_each(|(at, line, given)| send(Node::Sm(id as u16), at, line, given));
         }
         if let Some(aggregator) = &mut self.aggregator {
+            drop_lines(aggregator.dropped(), Node::Aggregator);
             let responses = aggregator.responses().drain(..);
             responses.for_each(|(at, line, given)| send(Node::Aggregator, at, line, given));
         }

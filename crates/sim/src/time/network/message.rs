@@ -50,8 +50,6 @@ pub enum Asks {
     },
     /// To write back a dirty line.
     GiveBack,
-    /// Nothing: the sender has evicted its clean copy, and the directory forgets that it had one.
-    Drop,
 }
 
 /// A request for (a part of) one line.

@@ -117,19 +117,20 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(ticket)
     }
 
-    /// Evicts a line: back to the directory if it differs from memory. Otherwise the directory learns that it is gone.
+    /// Evicts a line: it goes back to the directory if it differs from memory. Otherwise the directory is told.
     pub(crate) fn give_up(&mut self, now: Cycle, way: Way, held: Held) -> Result<(), Refusal> {
-        let (line, purpose, kind, asks) = match held {
-            Held::Dirty(line) => (line, Purpose::GiveBack, RequestKind::Write, Asks::GiveBack),
-            Held::Clean(line) => (line, Purpose::Drop, RequestKind::Read, Asks::Drop),
-        };
-        let ticket = self.send(now, purpose, line, self.all_sectors(), kind)?;
-        self.outbox.last_mut().expect("just sent").1.asks = asks;
-        if asks == Asks::GiveBack {
-            self.l1.give_back(way, ticket);
-            self.stats.write_backs += 1;
-        } else {
-            self.l1.drop_line(way);
+        match held {
+            Held::Clean(line) => {
+                self.l1.drop_line(way);
+                self.dropped.push(line);
+            }
+            Held::Dirty(line) => {
+                let ticket =
+                    self.send(now, Purpose::GiveBack, line, self.all_sectors(), RequestKind::Write)?;
+                self.outbox.last_mut().expect("just sent").1.asks = Asks::GiveBack;
+                self.l1.give_back(way, ticket);
+                self.stats.write_backs += 1;
+            }
         }
         Ok(())
     }

@@ -39,8 +39,6 @@ pub(crate) enum Purpose {
     Switch,
     /// A dirty line that a coherent L1 evicts.
     GiveBack,
-    /// A coherent L1 has evicted a clean line.
-    Drop,
     /// A fence follows the accesses to a slice. Its number is the flight's.
     Fence,
 }

@@ -132,6 +132,8 @@ pub(crate) struct MemoryUnit<const N: usize> {
     constant_misses: Vec<(LineAddress, Ticket)>,
     /// What the directory asks of a coherent L1 on behalf of others.
     pub(crate) probes: Slab<ProbeId, Probe>,
+    /// Clean lines that a coherent L1 has evicted.
+    pub dropped: Vec<LineAddress>,
     /// The L1's responses to probes: the cycle they are sent, the line, and its bytes.
     pub responses: Vec<(Cycle, LineAddress, Option<Box<Given>>)>,
     /// Accesses that take turns, piece by piece. Those behind them wait.
@@ -192,6 +194,7 @@ impl<const N: usize> MemoryUnit<N> {
             outbox: Vec::new(),
             switches: Switches::default(),
             probes: Slab::default(),
+            dropped: Vec::new(),
             responses: Vec::new(),
             turns: match chip.interconnect.atomic_window {
                 0 => 1,
