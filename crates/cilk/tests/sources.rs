@@ -243,29 +243,106 @@ fn what_the_plain_program_writes() {
     assert_eq!(PlainRun::read(&[255; 40], 1, 1), None);
 }
 
+const WORDS: &[&str] = &[
+    "int",
+    "f",
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    ";",
+    ",",
+    "=",
+    "spawn ",
+    "sync;",
+    "if",
+    "else ",
+    "while",
+    "for",
+    "do ",
+    "return ",
+    "n",
+    "x",
+    "1",
+    "&",
+    "*",
+    "void ",
+    "#define N 4\n",
+    "struct ",
+    "typedef ",
+    "\"",
+    "'",
+    "/*",
+    "-",
+    "π",
+    "const ",
+    "unsigned ",
+    "float ",
+    "x = spawn f(n - 1);",
+    "break;",
+    "->",
+    ".",
+    "//",
+    "\\\n",
+    "#if 1\n",
+    "#endif\n",
+];
+
+const EXAMPLES: &[(&str, &str)] = &[
+    ("fib(9)", FIB),
+    ("queens(0, 0, 0, 8, 8, 4)", QUEENS),
+    ("sort(0, COUNT)", SORT),
+    ("product(0, 0, 0, ROWS)", STRASSEN),
+    ("go(5)", include_str!("../../../fuzz/corpus/cilk/branches")),
+    ("f(6)", include_str!("../../../fuzz/corpus/cilk/macros")),
+];
+
+/// What `fuzz/fuzz_targets/cilk.rs` asks of any text: kernels, a plain program and a graph, or an error with a line.
+fn takes_or_refuses(call: &str, source: &str) {
+    match Program::parse(source) {
+        Ok(program) => {
+            assert!(!program.own_cuda().contains("CILK_SLOT"));
+            let call = Call::parse(call).unwrap();
+            if program.plain(&call, "any.cilk").is_ok() {
+                let arguments = vec![vec![0; 4]; call.arguments.len()];
+                let _ = program.graph(&call, &arguments, 0x1000, 64, 4);
+            }
+        }
+        Err(error) => assert!(error.line > 0 && !error.message.is_empty()),
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Pieces of the language in any order.
     #[test]
-    fn nonsense_is_refused_without_a_panic(words in prop::collection::vec(prop::sample::select(&[
-        "int", "f", "(", ")", "{", "}", "[", "]", ";", ",", "=", "spawn", "sync", "if", "else", "while", "for", "do",
-        "return", "n", "x", "1", "&", "*", "void", "#define N 4\n", "struct", "typedef", "\"", "'", "/*", "-", "π",
-    ][..]), 0..60)) {
-        let _ = Program::parse(&words.join(" "));
+    fn nonsense_is_refused_without_a_panic(words in prop::collection::vec(prop::sample::select(WORDS), 0..60)) {
+        takes_or_refuses("f(1)", &words.join(" "));
         let _ = Call::parse(&words.join(""));
     }
 
-    /// An example with one piece removed, doubled or replaced.
+    /// An example with some pieces removed, doubled, or replaced by others of it or of the language.
     #[test]
     fn broken_examples_are_refused_without_a_panic(
-        which in 0..4usize, from in 0..2000usize, length in 0..40usize, to in 0..2000usize,
+        which in 0..EXAMPLES.len(),
+        changes in prop::collection::vec((0..4000usize, 0..40usize, 0..4000usize, 0..2 * WORDS.len()), 1..4),
     ) {
-        let source: Vec<char> = [FIB, QUEENS, SORT, STRASSEN][which].chars().collect();
-        let (from, to) = (from % source.len(), to % source.len());
-        let end = (from + length).min(source.len());
-        let piece = &source[to..(to + length).min(source.len())];
-        let text: String = source[..from].iter().chain(piece).chain(&source[end..]).collect();
-        let _ = Program::parse(&text);
+        let (call, source) = EXAMPLES[which];
+        // The first line of the fuzzer's own is the call.
+        let source = source.strip_prefix("call ").and_then(|text| text.split_once('\n')).map_or(source, |split| split.1);
+        let mut text: Vec<char> = source.chars().collect();
+        for (from, length, to, word) in changes {
+            let (from, to) = (from % (text.len() + 1), to % (text.len() + 1));
+            let end = |start: usize| (start + length).min(text.len());
+            let piece: Vec<char> = match WORDS.get(word) {
+                Some(word) => word.chars().collect(),
+                None => text[to..end(to)].to_vec(),
+            };
+            text.splice(from..end(from), piece);
+        }
+        takes_or_refuses(call, &text.into_iter().collect::<String>());
     }
 }

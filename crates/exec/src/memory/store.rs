@@ -3,6 +3,10 @@
 use crate::kit::bits::BitSet;
 use crate::outside::OutsideLoads;
 
+/// More bytes are asked for before they are taken: zeroed memory comes lazily from the system, but running out of it would
+/// end the process. Fewer are there, and asking would make the system clear them.
+const MANY_BYTES: u64 = 1 << 28;
+
 /// Where global memory begins: above the windows of the other spaces, low enough for 32-bit code.
 pub const GLOBAL_BASE: u64 = 0x1000_0000;
 
@@ -122,11 +126,7 @@ impl Memory {
         if bytes > free {
             return Err(OutOfMemory::Device { asked: bytes, free, total: self.total });
         }
-        // Zeroed memory comes lazily from the system, but running out of it would end the process: ask first.
-        let host = || OutOfMemory::Host { asked: bytes };
-        Vec::<u8>::new()
-            .try_reserve_exact(usize::try_from(bytes).map_err(|_| host())?)
-            .map_err(|_| host())?;
+        ask_for(bytes)?;
         let mut base = self.next.next_multiple_of(align.max(ALIGN));
         while let Some(end) = self.placed_in_the_way(base, bytes) {
             base = (end + GUARD).next_multiple_of(align.max(ALIGN));
@@ -151,9 +151,7 @@ impl Memory {
         let taken = address < self.next || self.placed_in_the_way(address, bytes).is_some();
         let room = !taken && address.checked_add(bytes).is_some();
         let bytes = room.then_some(bytes).ok_or(OutOfMemory::Taken { address, asked: bytes })?;
-        Vec::<u8>::new()
-            .try_reserve_exact(usize::try_from(bytes).map_err(|_| OutOfMemory::Host { asked: bytes })?)
-            .map_err(|_| OutOfMemory::Host { asked: bytes })?;
+        ask_for(bytes)?;
         self.insert(address, bytes, name.into());
         Ok(())
     }
@@ -462,6 +460,15 @@ impl std::ops::Deref for Global<'_> {
 
 fn count(bytes: u64) -> String {
     if bytes == 1 { "1 byte".to_string() } else { format!("{bytes} bytes") }
+}
+
+/// Asks the system for many bytes, without taking them.
+fn ask_for(bytes: u64) -> Result<(), OutOfMemory> {
+    let many = usize::try_from(bytes).map_err(|_| OutOfMemory::Host { asked: bytes })?;
+    if bytes < MANY_BYTES {
+        return Ok(());
+    }
+    Vec::<u8>::new().try_reserve_exact(many).map_err(|_| OutOfMemory::Host { asked: bytes })
 }
 
 #[cfg(test)]

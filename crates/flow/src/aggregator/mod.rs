@@ -272,7 +272,9 @@ impl Flow {
     pub async fn poll(&mut self) {
         let _span = self.agg.span(|| "poll".to_string());
         let working: Vec<usize> = self.working.iter().copied().collect();
-        let fed: BTreeSet<usize> = working.iter().flat_map(|&at| &self.sides[at].feeds).copied().collect();
+        let mut fed: Vec<usize> = working.iter().flat_map(|&at| &self.sides[at].feeds).copied().collect();
+        fed.sort_unstable();
+        fed.dedup();
         self.charge_scan(working.len() + fed.len());
         // Read `done` before `ready`. An element's products were ready before it was done, so a channel without
         // outstanding elements has then shown everything that came of them.

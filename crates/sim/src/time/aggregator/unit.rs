@@ -363,11 +363,14 @@ impl<'f> Unit<'f> {
 
     /// Takes the accesses that the port has done; they are done from a slot on.
     fn collect(&mut self, at_slot: u64) {
-        for done in std::mem::take(&mut self.port.done) {
-            if let Some(number) = done.waiter.number {
-                self.pipeline.done(number, at_slot);
+        if !self.port.done.is_empty() {
+            let mut shared = self.handle.shared.lock().expect("nobody panics with it");
+            for done in self.port.done.drain(..) {
+                if let Some(number) = done.waiter.number {
+                    self.pipeline.done(number, at_slot);
+                }
+                shared.finish(done.waiter.result, at_slot, Value::Word(done.value));
             }
-            self.shared().finish(done.waiter.result, at_slot, Value::Word(done.value));
         }
         (self.stats.hits, self.stats.misses) = (self.port.hits, self.port.misses);
     }

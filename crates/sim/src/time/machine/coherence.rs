@@ -325,7 +325,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             changed |= self.carry_out(memory);
         }
         let coherence = self.coherence.as_mut().expect("L1s are coherent");
-        for (port, queue) in coherence.forwards.iter_mut().enumerate() {
+        let waiting = |(_, queue): &(usize, &mut VecDeque<_>)| !queue.is_empty();
+        for (port, queue) in coherence.forwards.iter_mut().enumerate().filter(waiting) {
             let (partition, slice) = place(port);
             let partition = &mut self.partitions[partition];
             while partition.room(slice) > 0
