@@ -105,7 +105,10 @@ fn fibonacci(levels: u32, most: u32, schedule: Schedule) -> Result<u32, FlowErro
     let recursion = program.recursion(levels);
     let fib = program.task::<[u32; 4]>(recursion, "fib");
     let sum = program.after_sync::<[u32; 4]>(recursion, "fib_sum");
-    program.spawns::<[u32; 4]>(fib, fib, most).syncs::<[u32; 4]>(fib, sum);
+    if most > 0 {
+        program.spawns::<[u32; 4]>(fib, fib, most);
+    }
+    program.syncs::<[u32; 4]>(fib, sum);
     program.constants(fib, [sum.stack.into()]);
     let address = result.address();
     program.start(fib, &[address as u32, (address >> 32) as u32, 12, 0]);
@@ -138,6 +141,16 @@ fn a_bound_that_is_too_small_is_named() {
     for schedule in SCHEDULES {
         let message = fibonacci(12, 1, schedule).unwrap_err().to_string();
         assert!(message.contains("`fib`") && message.contains("raise the bound"), "{message}");
+    }
+}
+
+#[test]
+fn a_spawn_that_is_not_declared_is_named() {
+    for schedule in SCHEDULES {
+        let message = fibonacci(12, 0, schedule).unwrap_err().to_string();
+        let mend = "kernel `fib`, which knows the channel, puts elements into level 1 of channel `fib` and does not \
+                    declare it; add `writes` or `spawns` to the graph";
+        assert!(message.contains(mend), "{message}");
     }
 }
 
