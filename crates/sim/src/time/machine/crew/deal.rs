@@ -46,10 +46,9 @@ impl<T> Dealt<T> {
         self.owners[number] = hand;
     }
 
-    /// The hand that a thing, which has come, belongs to.
-    #[inline]
-    pub(crate) fn owner(&self, number: usize) -> usize {
-        self.owners[number]
+    /// By number, the hands that things belong to, of those that have come.
+    pub(crate) fn owners(&self) -> &[usize] {
+        &self.owners
     }
 
     /// How many there can be.
@@ -283,7 +282,7 @@ mod tests {
         }
         assert_eq!((most[0], most[most.len() - 1]), (Duration::from_micros(16), Duration::from_micros(10)));
         assert_eq!([dealt.held(0), dealt.held(1)], [5, 10]);
-        assert_eq!((0..15).filter(|&number| dealt.owner(number) == 0).count(), 5);
+        assert_eq!(dealt.owners().iter().filter(|&&owner| owner == 0).count(), 5);
         assert!((0..15).all(|number| dealt[number] == number as i32));
         assert!(dealt.into_things().map(|(_, x)| *x).eq(0..15));
     }

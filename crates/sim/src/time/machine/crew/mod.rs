@@ -6,6 +6,7 @@
 //! the leader does all jobs ([`Pace`]), and the others sleep.
 
 mod deal;
+mod held;
 mod pace;
 
 use std::sync::Mutex;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 pub(crate) use crate::time::machine::crew::deal::{Balance, Dealt, Lent};
+pub(crate) use crate::time::machine::crew::held::Held;
 pub(crate) use crate::time::machine::crew::pace::Pace;
 
 /// Polls of a post before a waiting thread yields the processor.
