@@ -263,8 +263,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             let response = coherence.given.put((line, given));
             coherence.responses.inject(nodes.port(node), at, self.side.routes.port(line), bytes, response);
         };
-        for sm in self.sms.iter_mut() {
-            let id = sm.id();
+        for at in 0..self.sms.count() {
+            let id = self.sms.number(at);
+            let sm = &mut self.sms[id];
             if !sm.memory.updates.is_empty() {
                 let updates = std::mem::take(&mut sm.memory.updates);
                 let shown = P::WATCHES_MEMORY && !self.cut_off;

@@ -22,8 +22,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if self.coherence.is_some() {
             changed |= self.serve_coherent(&mut memory, until);
         }
-        self.take_served();
         let has_errands = self.has_errands();
+        self.take_served(!has_errands);
         if has_errands {
             self.requests.sent = self.noticed.take_requests();
             self.give_errands(until, crew);
@@ -87,8 +87,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         changed
     }
 
-    /// Takes what slices have served in the window: the answers begin their way now.
-    fn take_served(&mut self) {
+    /// Takes what slices have served in the window. The answers join the network, `now` or when replies cross it.
+    fn take_served(&mut self, now: bool) {
         let slices = self.side.routes.slices as usize;
         let busy = &mut self.requests.busy;
         self.noticed.partitions.drain(..).for_each(|partition| busy.mark(partition));
@@ -96,7 +96,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         for place in 0..busy.len() {
             let partition = busy.number(place);
             for served in self.partitions[partition].served.drain(..) {
-                self.replies.answer(partition * slices + served.slice as usize, &served);
+                self.replies.answer(partition * slices + served.slice as usize, &served, now);
                 self.served.push((served.cycle, served.request.from, served.request.ticket));
             }
         }

@@ -54,7 +54,7 @@ use crate::time::l2::lock_queue::LockQueues;
 use crate::time::machine::build::Builder;
 use crate::time::machine::clusters::Clusters;
 use crate::time::machine::coherence::Coherence;
-use crate::time::machine::crew::{Balance, Crew, Dealt, Held, Lent, Pace};
+use crate::time::machine::crew::{Balance, Crew, Dealt, Hand, Held, Pace};
 use crate::time::machine::errands::Errand;
 use crate::time::machine::firmware::SaveAreas;
 use crate::time::machine::hangs::LivelockSearch;
@@ -212,7 +212,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
     let total = launch.shape.grid.iter().map(|&d| d as u64).product();
     let Network { requests, replies, .. } = side.network(chip, senders);
     let requests = Requests::new(requests, chip, &side.routes);
-    let replies = Replies::new(replies, Post::new(threads), nodes, side.routes.far_cycles);
+    let replies = Replies::new(replies, Post::new(1), nodes, side.routes.far_cycles);
     let mut machine = Machine::<N, P> {
         context,
         options,
@@ -224,9 +224,9 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         noticed: Noticed { room: true, ..Noticed::default() },
         served: Vec::new(),
         apart: false,
-        sms: Dealt::none_of(sms, threads),
+        sms: Dealt::none_of(sms, 1),
         builder,
-        partitions: Held::new(Dealt::new(std::mem::take(&mut side.partitions), threads)),
+        partitions: Held::new(Dealt::new(std::mem::take(&mut side.partitions), 1)),
         balance: Balance::default(),
         pace: Pace::new(threads),
         memory,
@@ -281,8 +281,8 @@ enum Progress {
 /// The part of a window that one thread runs, or of an exchange.
 struct Share<const N: usize, P: Probe> {
     errand: Option<Errand>,
-    sms: Lent<Sm<N, (SmStats, P)>>,
-    partitions: Lent<Partition>,
+    sms: Option<Box<Hand<Sm<N, (SmStats, P)>>>>,
+    partitions: Option<Box<Hand<Partition>>>,
     window: Range<Cycle>,
     /// What arrives at its SMs.
     arrivals: Vec<Delivery>,
@@ -295,8 +295,8 @@ impl<const N: usize, P: Probe> Default for Share<N, P> {
     fn default() -> Self {
         Share {
             errand: None,
-            sms: Vec::new(),
-            partitions: Vec::new(),
+            sms: None,
+            partitions: None,
             window: Cycle(0)..Cycle(0),
             arrivals: Vec::new(),
             noticed: Noticed::default(),
@@ -315,13 +315,14 @@ impl<const N: usize, P: Probe> Share<N, P> {
 
     fn run_window(&mut self, context: &Context<'_>, memory: &Memory) {
         let start = Instant::now();
+        let (Some(sms), Some(partitions)) = (&mut self.sms, &mut self.partitions) else { return };
         for (sm, arrival, reply) in self.arrivals.drain(..) {
-            if let Ok(place) = self.sms.binary_search_by_key(&sm, |(number, _)| *number) {
-                self.sms[place].1.receive(arrival, reply);
+            if let Ok(place) = sms.binary_search_by_key(&sm, |(number, _)| *number) {
+                sms[place].1.receive(arrival, reply);
             }
         }
-        let sms = self.sms.iter_mut().map(|(_, sm)| &mut **sm);
-        let partitions = self.partitions.iter_mut().map(|(number, partition)| (*number, &mut **partition));
+        let sms = sms.iter_mut().map(|(_, sm)| &mut **sm);
+        let partitions = partitions.iter_mut().map(|(number, partition)| (*number, &mut **partition));
         self.noticed.clear();
         run_window(sms, partitions, (context, memory), &self.window, &mut self.noticed);
         self.took = start.elapsed();
@@ -551,8 +552,8 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
             crew.give(other, |share| {
                 share.window = window.clone();
                 self.replies.post.swap(other, &mut share.arrivals);
-                self.sms.lend(other, &mut share.sms);
-                self.partitions.lend(other, &mut share.partitions);
+                share.sms = Some(self.sms.lend(other));
+                share.partitions = Some(self.partitions.lend(other));
             });
         }
         // What is left is for the SMs that this thread has kept.
@@ -561,8 +562,9 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
         // The last hand may hold less than the others: it is the leader's, who has more to do.
         let mine = others;
         let start = Instant::now();
-        let sms = self.sms.of_hand(mine).map(|(_, sm)| sm);
-        let partitions = self.partitions.of_hand(mine);
+        let sms = self.sms.of_hand(mine).iter_mut().map(|(_, sm)| &mut **sm);
+        let partitions = self.partitions.of_hand(mine).iter_mut();
+        let partitions = partitions.map(|(number, partition)| (*number, &mut **partition));
         run_window(sms, partitions, (&self.context, &memory), &window, &mut self.noticed);
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.run(&memory, window.end);
@@ -574,8 +576,8 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 if !done {
                     share.run_window(&self.context, &memory);
                 }
-                self.sms.take_back(&mut share.sms);
-                self.partitions.take_back(&mut share.partitions);
+                self.sms.take_back(other, share.sms.take());
+                self.partitions.take_back(other, share.partitions.take());
                 self.noticed.add(&share.noticed);
                 self.balance.worked(other, share.took);
                 work += share.took;

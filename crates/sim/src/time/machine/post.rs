@@ -13,7 +13,7 @@ pub(super) struct Post {
     /// By the hand that holds the SM.
     bags: Vec<Vec<Delivery>>,
     /// By SM, that hand.
-    owners: Vec<usize>,
+    owners: Vec<u32>,
     /// When the first arrives, or [`Cycle::NEVER`].
     pub first: Cycle,
 }
@@ -24,15 +24,15 @@ impl Post {
     }
 
     /// Learns which hand holds which SM.
-    pub(super) fn set_owners(&mut self, owners: &[usize]) {
+    pub(super) fn set_owners(&mut self, owners: impl Iterator<Item = u32>) {
         self.owners.clear();
-        self.owners.extend_from_slice(owners);
+        self.owners.extend(owners);
     }
 
     #[inline]
     pub(super) fn put(&mut self, delivery: Delivery) {
         self.first = self.first.min(delivery.1);
-        self.bags[self.owners[delivery.0]].push(delivery);
+        self.bags[self.owners[delivery.0] as usize].push(delivery);
     }
 
     /// Exchanges what is for a hand with an empty bag.
@@ -57,7 +57,7 @@ mod tests {
     fn replies_are_kept_by_hand() {
         let mut post = Post::new(2);
         let delivery = |sm, at| (sm, Cycle(at), Reply::Answer(Ticket(0)));
-        post.set_owners(&[0, 0, 0, 0, 1, 1]);
+        post.set_owners([0, 0, 0, 0, 1, 1].into_iter());
         [delivery(4, 30), delivery(2, 20), delivery(5, 40)]
             .into_iter()
             .for_each(|delivery| post.put(delivery));

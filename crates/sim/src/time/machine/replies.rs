@@ -10,8 +10,8 @@ use crate::time::network::node::NodePorts;
 #[derive(Debug)]
 pub(super) struct Replies {
     pub network: Crossbar<Reply>,
-    /// Answers to requests that slices have served in the window.
-    pub answers: Vec<Answer>,
+    /// Those that are to join the queues of ports.
+    answers: Vec<Answer>,
     pub post: Post,
     nodes: NodePorts,
     /// What a reply from the other half of the L2 takes longer.
@@ -20,7 +20,7 @@ pub(super) struct Replies {
 
 /// An answer before it joins the queue of its slice's port.
 #[derive(Debug)]
-pub(super) struct Answer {
+struct Answer {
     port: usize,
     at: Cycle,
     sink: usize,
@@ -33,17 +33,18 @@ impl Replies {
         Replies { network, answers: Vec::new(), post, nodes, far_cycles }
     }
 
-    /// A slice, at a port, has served a request.
+    /// A slice, at a port, has served a request: the answer joins the port's queue, now or when replies cross.
     #[inline]
-    pub(super) fn answer(&mut self, port: usize, Served { cycle, far, request, .. }: &Served) {
+    pub(super) fn answer(&mut self, port: usize, Served { cycle, far, request, .. }: &Served, now: bool) {
         let answer = if *far { Reply::FarAnswer } else { Reply::Answer };
         let (sink, bytes) = (self.nodes.port(request.from), request.reply_bytes());
-        self.answers.push(Answer { port, at: *cycle, sink, bytes, reply: answer(request.ticket) });
+        let answer = Answer { port, at: *cycle, sink, bytes, reply: answer(request.ticket) };
+        if now { answer.join(&mut self.network) } else { self.answers.push(answer) }
     }
 
     /// Moves replies from where they are now as far as they come in this exchange. Nodes are SMs only.
     pub(super) fn cross(&mut self, until: Cycle) {
-        self.send();
+        self.answers.drain(..).for_each(|answer| answer.join(&mut self.network));
         let post = &mut self.post;
         self.network.advance(
             until,
@@ -54,19 +55,18 @@ impl Replies {
 
     /// The same, with `deliver` for what arrives at a port.
     pub(super) fn cross_to(&mut self, until: Cycle, mut deliver: impl FnMut(usize, Cycle, Reply)) {
-        self.send();
         self.network.advance(
             until,
             |_| u32::MAX,
             |port, arrival, &reply| deliver(port, arrival_of(reply, arrival, self.far_cycles), reply),
         );
     }
+}
 
-    /// Hands answers to the network.
-    fn send(&mut self) {
-        for Answer { port, at, sink, bytes, reply } in self.answers.drain(..) {
-            self.network.inject(port, at, sink, bytes, reply);
-        }
+impl Answer {
+    #[inline]
+    fn join(self, network: &mut Crossbar<Reply>) {
+        network.inject(self.port, self.at, self.sink, self.bytes, self.reply);
     }
 }
 

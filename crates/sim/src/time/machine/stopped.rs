@@ -141,8 +141,13 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
             requests: machine.requests.into_inner().network,
             replies: machine.replies.into_inner().network,
         });
-        machine.side.partitions =
-            machine.partitions.into_inner().into_things().map(|(_, partition)| partition).collect();
+        machine.side.partitions = machine
+            .partitions
+            .into_inner()
+            .into_things()
+            .into_iter()
+            .map(|(_, partition)| partition)
+            .collect();
         let mut finished = Finished {
             end,
             timed,

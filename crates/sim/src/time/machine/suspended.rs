@@ -33,8 +33,12 @@ impl<const N: usize, P: Probe> Stopped<'_, N, P> {
     pub(crate) fn suspend(self) -> Suspended<N, P> {
         let Machine { side, context, mut sms, plan, partitions, .. } = self.machine;
         let (mut output, mut notes) = (Output::default(), vec![Notes::default(); 1 + context.others.len()]);
-        sms.iter_mut().for_each(|sm| sm.take_notes(&mut output, &mut notes));
-        side.partitions = partitions.into_inner().into_things().map(|(_, partition)| partition).collect();
+        for at in 0..sms.count() {
+            let id = sms.number(at);
+            sms[id].take_notes(&mut output, &mut notes);
+        }
+        side.partitions =
+            partitions.into_inner().into_things().into_iter().map(|(_, partition)| partition).collect();
         side.now = self.machine.exchanged;
         Suspended {
             plan: plan.expect("it pauses"),
@@ -74,7 +78,7 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
         options,
         sms: suspended.sms,
         builder: suspended.builder,
-        partitions: Held::new(Dealt::new(std::mem::take(&mut side.partitions), threads)),
+        partitions: Held::new(Dealt::new(std::mem::take(&mut side.partitions), 1)),
         balance: Balance::default(),
         pace: Pace::new(threads),
         memory,
