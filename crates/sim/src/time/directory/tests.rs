@@ -54,7 +54,7 @@ fn owned() -> Directory {
     let mut directory = Directory::new(16, nodes());
     directory.accept(Cycle(100), request(0, Asks::Share));
     assert_eq!(told(&mut directory), ["100 forward 0"]);
-    directory.served(Cycle(120), &request(0, Asks::Share));
+    directory.served(Cycle(120), &Request { missed: true, ..request(0, Asks::Share) });
     assert_eq!(told(&mut directory), ["120 0 gets Exclusive from Slice"]);
     directory
 }
@@ -158,5 +158,5 @@ fn an_owner_may_have_dropped_a_clean_line() {
     directory.respond(Cycle(230), LINE, None);
     assert_eq!(told(&mut directory), ["216 share 0", "230 forward 1"]);
     directory.served(Cycle(250), &request(1, Asks::Share));
-    assert_eq!(told(&mut directory), ["250 1 gets Exclusive from Slice"]);
+    assert_eq!(told(&mut directory), ["250 1 gets Shared from Slice"], "with the L2, which had it");
 }
