@@ -298,8 +298,8 @@ WL_FN bool reserve_room(Channel* channel, unsigned all, unsigned& position) {
     }
 }
 
-// What a wavefront waits for if it puts more at once than its graph declares: no channel has this address. Firmware then
-// ends the run with an error that names kernel and channel.
+// What a wavefront waits for if it puts more at once than its graph declares: no channel has this address. Firmware ends
+// the run then, with an error that names kernel and channel.
 WL_FN const void* excess_of(const Channel* channel) { return (const char*)channel + 1; }
 
 // Reserves `count` adjacent elements for each active lane, with one CAS for as many lanes as there is room for, lowest

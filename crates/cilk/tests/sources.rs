@@ -332,7 +332,8 @@ proptest! {
     ) {
         let (call, source) = EXAMPLES[which];
         // The first line of the fuzzer's own is the call.
-        let source = source.strip_prefix("call ").and_then(|text| text.split_once('\n')).map_or(source, |split| split.1);
+        let rest = source.strip_prefix("call ").and_then(|text| text.split_once('\n'));
+        let source = rest.map_or(source, |(_, rest)| rest);
         let mut text: Vec<char> = source.chars().collect();
         for (from, length, to, word) in changes {
             let (from, to) = (from % (text.len() + 1), to % (text.len() + 1));

@@ -58,8 +58,8 @@ struct Side {
     feeders: Vec<usize>,
     /// Channels that its kernel writes.
     feeds: Vec<usize>,
-    /// Channels that its elements can add to, before any continuation after a sync runs: a bit for each. Most channels of
-    /// a deep recursion are never asked for theirs.
+    /// Channels that its elements can add to, before any continuation after a sync runs: a bit for each, found out when
+    /// first asked for.
     grows: OnceLock<Box<[u64]>>,
     /// Whether it is counted as busy: elements are ready or in flight.
     busy: bool,
