@@ -67,11 +67,11 @@ pub(super) fn named(names: &[String]) -> Result<Vec<&'static Case>, Failure> {
     Ok(CASES.iter().filter(|case| names.is_empty() || names.iter().any(|name| name == case.name)).collect())
 }
 
-/// What shows the memory of a machine: threads on every SM of the chip, with small buffers.
+/// What shows the memory of a machine: work for every SM of a large chip, with 3 MB of buffers; or a graph of kernels.
 pub(super) fn for_memory(chip: &Chip) -> Run {
     match chip.aggregator {
         Some(_) => Run::work("fibonacci").with("n", 12),
-        None => Run::work("matmul").with("size", 512),
+        None => Run::work("vecadd").with("size", 262_144),
     }
 }
 
