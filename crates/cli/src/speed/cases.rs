@@ -31,7 +31,7 @@ pub(super) const CASES: &[Case] = &[
     Case::kernel("hashtable", "locks, high contention", |gpu| {
         work(gpu, "hashtable", &["keys=4_000", "buckets=64"])
     }),
-    Case::graph("fibonacci", "channels", |gpu| work(gpu, "fibonacci", &["n=12"])),
+    Case::graph("fibonacci", "channels", |gpu| work(gpu, "fibonacci", &["n=16"])),
 ];
 
 impl Case {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::json;
-use warploom::{Chip, Device, Error, Launch, Report, SimModel, SimOptions, Timing, args};
+use warploom::{Chip, Device, Error, Launch, Report, SimOptions, Timing, args};
 use warploom_kernels::text;
 
 use crate::cli::{ModelName, SpeedOptions};
@@ -101,7 +101,7 @@ pub(crate) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
     }
     term::print(&table::legend())?;
     if let Some(reason) = no_counter {
-        term::print(&format!("\nHost instructions are not counted on this computer ({reason}).\n"))?;
+        term::print(&format!("\nHost instructions are not counted: {reason}.\n"))?;
     }
     term::print(&peers::text())?;
     Ok(Exit::Good)
