@@ -107,13 +107,8 @@ pub(crate) struct SpeedOptions {
     #[arg(long = "kernel", value_name = "NAME,…", value_delimiter = ',')]
     pub kernels: Vec<String>,
     /// The chips: built-in ones (see `warploom chips`) or the paths of chip files. The set for a chip with an
-    /// aggregator is another one
-    #[arg(
-        long = "chip",
-        value_name = "NAME|FILE,…",
-        value_delimiter = ',',
-        default_value = "gtx480,gtx1080ti,h200,apu"
-    )]
+    /// aggregator is another one [default: gtx480,gtx1080ti,h200,apu]
+    #[arg(long = "chip", value_name = "NAME|FILE,…", value_delimiter = ',')]
     pub chips: Vec<String>,
     /// Change a value of the chips: `--set sm.count=1`; repeat for more
     #[arg(long, value_name = "KEY=VALUE")]

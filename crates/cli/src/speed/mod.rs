@@ -22,6 +22,9 @@ use crate::term;
 use cases::Case;
 use counter::Counter;
 
+/// The chips that are measured if none is named.
+const CHIPS: [&str; 4] = ["gtx480", "gtx1080ti", "h200", "apu"];
+
 /// What one kernel of the set took.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Measured {
@@ -68,9 +71,12 @@ pub(crate) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
         return Err(Failure::input("--threads needs the timed model: the functional one uses one"));
     }
     let cases = cases::named(&options.kernels)?;
-    let chips = options
-        .chips
-        .iter()
+    let names = match &options.chips[..] {
+        [] => CHIPS.to_vec(),
+        given => given.iter().map(String::as_str).collect(),
+    };
+    let chips = names
+        .into_iter()
         .map(|name| Chip::load(name, &options.set).map(|chip| (name, chip)))
         .collect::<Result<Vec<_>, _>>()
         .map_err(Error::from)?;
