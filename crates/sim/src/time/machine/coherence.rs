@@ -332,14 +332,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         changed
     }
 
-    /// How many replies a slice may send in the next window.
-    pub(crate) fn reply_room(&self, port: usize) -> u32 {
-        let room = self.replies.network.room(port);
-        let Some(coherence) = &self.coherence else { return room };
-        let waiting = MANY_PACKETS - room + coherence.leaving[port].len() as u32;
-        coherence.queue_packets.saturating_sub(waiting)
-    }
-
     /// Writes dirty lines of coherent L1s to memory, without taking time: the host is about to read it.
     pub(crate) fn show_host(&mut self) {
         if self.coherence.is_none() {
@@ -381,4 +373,12 @@ fn report<const N: usize, P: Probe>(
         }
     }
     updates
+}
+/// How many replies the slice at a port may send in the next window.
+#[inline]
+pub(super) fn reply_room(replies: &Crossbar<Reply>, coherence: Option<&Coherence>, port: usize) -> u32 {
+    let room = replies.room(port);
+    let Some(coherence) = coherence else { return room };
+    let waiting = MANY_PACKETS - room + coherence.leaving[port].len() as u32;
+    coherence.queue_packets.saturating_sub(waiting)
 }

@@ -47,12 +47,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         self.any_fault |= self.noticed.fault;
         if has_errands {
             self.take_back_errands(until, crew);
-            self.noticed.give_back(std::mem::take(&mut self.requests.sent));
         } else {
             changed |= self.cross_alone(&mut memory, until);
         }
+        self.noticed.give_back(std::mem::take(&mut self.requests.sent));
         self.requests.tell_sms(&mut self.sms);
-        self.tell_partitions(until);
         if changed {
             self.quiet_since = until;
         }
@@ -75,7 +74,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             self.requests.count_entries(&mut self.partitions);
         }
-        self.noticed.give_back(std::mem::take(&mut self.requests.sent));
         let (nodes, sms) = (self.nodes, &mut self.sms);
         let (aggregator, coherence) = (&mut self.aggregator, &mut self.coherence);
         self.replies.cross_to(until, |port, arrival, reply| {
@@ -84,6 +82,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.set_room(self.requests.network.room(self.nodes.port(Node::Aggregator)), until);
         }
+        let all = self.coherence.as_mut().is_some_and(|coherence| coherence.take_moved());
+        let (replies, coherence) = (&mut self.replies.network, self.coherence.as_deref());
+        self.requests.tell_slices(&mut self.partitions, until, |port| {
+            let moved = replies.take_moved(port) || all;
+            (moved, coherence::reply_room(replies, coherence, port))
+        });
         changed
     }
 
@@ -169,34 +173,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 sm.hear_of_lines(&news, until);
             }
         }
-    }
-
-    /// Tells partitions what room they have for replies and for requests to their twins, where that may have changed.
-    fn tell_partitions(&mut self, until: Cycle) {
-        let slices = self.side.routes.slices;
-        let has_twins = self.side.routes.far_cycles > 0;
-        let answers_moved = self.coherence.as_mut().is_some_and(|coherence| coherence.take_moved());
-        // A partition and its twin follow each other.
-        let together = 1 + usize::from(has_twins);
-        for first in (0..self.partitions.len()).step_by(together) {
-            let pair = first..first + together;
-            let touched = pair.clone().any(|at| self.requests.busy.contains(at));
-            let ports = first * slices as usize..pair.end * slices as usize;
-            if !self.replies.network.take_moved(ports) && !touched && !answers_moved {
-                continue;
-            }
-            for partition in pair {
-                for slice in 0..slices {
-                    let room = self.reply_room(partition * slices as usize + slice as usize);
-                    self.partitions[partition].set_reply_room(slice, until, room);
-                    if has_twins {
-                        let room = self.partitions[partition ^ 1].room_for_twin(slice);
-                        self.partitions[partition].set_twin_room(slice, until, room);
-                    }
-                }
-            }
-        }
-        self.requests.busy.clear();
     }
 
     /// A message from a slice arrives at a node.
