@@ -107,7 +107,8 @@ pub(crate) enum Command {
     /// Hold the times of workloads on a real GPU beside those of its model: how true the model is
     #[command(after_help = measure::CORRELATE_EXAMPLES)]
     Correlate(CorrelateOptions),
-    /// Measure how many simulated warp instructions per second this computer runs
+    /// Measure how fast this computer simulates: kernels, chips, host threads, launches, memory
+    #[command(after_help = measure::SPEED_EXAMPLES)]
     Speed(SpeedOptions),
     /// Serve a real GPU on standard input and output, for the process that started this one
     #[command(hide = true)]

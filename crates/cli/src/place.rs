@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use warploom_lab::runs::slurm::{self, Slurm, Takes};
-use warploom_lab::runs::{self, Limits, Plan, execute_all};
+use warploom_lab::runs::{self, Limits, Plan, Run, Status, execute_all};
 
 use crate::cli::{ExecuteRunsOptions, PlaceName, PlaceOptions};
 use crate::failure::{Exit, Failure};
@@ -16,6 +16,11 @@ const SERVE_RUNS: &[&str] = &["serve-runs"];
 
 /// How often Slurm is asked.
 const POLL: Duration = Duration::from_secs(3);
+
+fn this_program() -> Result<PathBuf, Failure> {
+    let cannot = |error| format!("cannot find this program to start it again: {}", reason(&error));
+    std::env::current_exe().map_err(|error| Failure::input(cannot(error)))
+}
 
 /// Where the runs of a command are executed, with all that a plan borrows.
 pub(crate) struct Place {
@@ -33,9 +38,7 @@ impl Place {
         if let Some(option) = options.stray() {
             return Err(Failure::input(format!("{option} needs --on slurm: nothing else understands it")));
         }
-        let program = std::env::current_exe().map_err(|error| {
-            Failure::input(format!("cannot find this program to start it again: {}", reason(&error)))
-        })?;
+        let program = this_program()?;
         if options.on == PlaceName::Slurm {
             find_slurm()?;
         }
@@ -102,6 +105,17 @@ pub(crate) fn refused(error: &std::io::Error) -> Option<Failure> {
         Failure::input(refused.to_string())
             .help("--partition, --account and --sbatch say what to ask for; `sinfo` shows what there is"),
     )
+}
+
+/// The memory that a process takes at most which executes this run and nothing else, where the system says it.
+pub(crate) fn peak_bytes(run: &Run) -> Result<Option<u64>, Failure> {
+    let program = this_program()?;
+    let ended = runs::alone(run, &program, SERVE_RUNS);
+    let ended = ended.ok_or_else(|| Failure::new(Exit::Interrupted, "interrupted"))?;
+    match ended.status {
+        Status::Ok => Ok(ended.peak_bytes),
+        _ => Err(Failure::input(ended.message.unwrap_or_else(|| "the run failed".to_string()))),
+    }
 }
 
 /// Executes runs for the process that started this one.

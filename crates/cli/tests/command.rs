@@ -688,12 +688,68 @@ fn chips_are_listed_and_shown() {
 
 #[test]
 fn speed_measures_the_set() {
-    let report = json(&good("speed --model functional --repeat 1 --json"));
-    let run = &report["runs"][0];
-    let kernels = run["kernels"].as_array().unwrap();
-    let sum: u64 = kernels.iter().map(|k| k["warp_insts"].as_u64().unwrap()).sum();
-    assert!(kernels.len() >= 5);
-    assert_eq!(run["total"]["warp_insts"], sum);
+    let report = json(&good("speed --model functional --chip gtx480,h200 --json"));
+    let chips = report["chips"].as_array().unwrap();
+    assert_eq!(chips.iter().map(|chip| &chip["chip"]).collect::<Vec<_>>(), ["gtx480", "h200"]);
+    for chip in chips {
+        let kernels = chip["kernels"].as_array().unwrap();
+        let sum: u64 = kernels.iter().map(|k| k["warp_insts"].as_u64().unwrap()).sum();
+        assert_eq!((kernels.len(), &chip["total"]["warp_insts"]), (7, &sum.into()));
+        assert!(chip["launch_s"].as_f64().unwrap() > 0.0);
+    }
+    assert!(
+        report["peers"].as_array().unwrap().iter().all(|peer| !peer["source"].as_str().unwrap().is_empty())
+    );
+}
+
+#[test]
+fn speed_holds_host_threads_against_the_first() {
+    let report = json(&good("speed --chip apu --threads 2,1 --json"));
+    let chip = &report["chips"][0];
+    let kernel = &chip["kernels"][0];
+    assert_eq!((&kernel["kernel"], &kernel["threads"][0]["speedup"]), (&"fibonacci".into(), &1.0.into()));
+    let threads: Vec<_> = kernel["threads"].as_array().unwrap().iter().map(|with| &with["threads"]).collect();
+    assert_eq!((threads, &kernel["threads"][0]["wall_s"]), (vec![&2.into(), &1.into()], &kernel["wall_s"]));
+    // Virtual machines often have no counter, and then the object says why.
+    let counted = kernel["host_insts_per_warp_inst"].as_f64();
+    match report["no_host_insts"].as_str() {
+        Some(reason) => assert!(counted.is_none() && !reason.is_empty()),
+        None => assert!(counted.unwrap() > 100.0),
+    }
+    if cfg!(target_os = "linux") {
+        // The chip's state alone is more than that.
+        assert!(chip["memory_bytes"].as_u64().unwrap() > 1_000_000);
+    }
+}
+
+#[test]
+fn speed_prints_tables() {
+    let out = good("speed --kernel fibonacci --chip apu,gtx480 --threads 1,2");
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!(lines[1], "apu, timed model, one thread");
+    let heads: Vec<_> = lines[2].split_whitespace().collect();
+    assert_eq!(heads[..4], ["kernel", "bound", "by", "warp"]);
+    assert_eq!(heads[heads.len() - 2..], ["on", "2"]);
+    assert!(lines[3].starts_with("fibonacci   channels ") && lines[4].starts_with("total "), "{out}");
+    assert!(lines[3].ends_with('x') && lines[3].len() == lines[2].len(), "{out}");
+    assert!(lines[5].starts_with("A launch of one warp takes "), "{out}");
+    assert!(!out.contains("\ngtx480"), "a chip for which no kernel is left has no table\n{out}");
+    assert!(out.contains("\nOther simulators, as published"), "{out}");
+}
+
+#[test]
+fn speed_refuses_what_it_cannot_measure() {
+    for (line, message) in [
+        ("speed --kernel vecad", "the set has no kernel `vecad`; there are vecadd, nbody, matmul"),
+        ("speed --kernel vecadd --chip apu", "none of these kernels runs on these chips"),
+        ("speed --model functional --threads 2", "--threads needs the timed model"),
+        ("speed --chip gtx481", "gtx481"),
+        ("speed --threads 0", "0 is not in 1..=256"),
+    ] {
+        let output = warploom(line);
+        let errors = stderr(&output);
+        assert!(code(&output) == 2 && errors.contains(message), "{line}: {errors}");
+    }
 }
 
 #[test]

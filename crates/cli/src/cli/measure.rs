@@ -103,16 +103,35 @@ pub(crate) struct DevicesOptions {
 /// `warploom speed`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SpeedOptions {
-    /// The chip.
-    #[command(flatten)]
-    pub chip: ChipOptions,
+    /// Only these kernels of the set
+    #[arg(long = "kernel", value_name = "NAME,…", value_delimiter = ',')]
+    pub kernels: Vec<String>,
+    /// The chips: built-in ones (see `warploom chips`) or the paths of chip files. The set for a chip with an
+    /// aggregator is another one [default: gtx480,gtx1080ti,h200,apu]
+    #[arg(long = "chip", value_name = "NAME|FILE,…", value_delimiter = ',')]
+    pub chips: Vec<String>,
+    /// Change a value of the chips: `--set sm.count=1`; repeat for more
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Numbers of host threads, held against the first of them; if not given, 1, 2, 4, … and one for each core
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Vec<u16>,
     /// How kernels are executed
     #[arg(long, value_enum, default_value_t)]
     pub model: ModelName,
     /// Runs of each kernel; the fastest counts
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeat: u32,
     /// Print one JSON object on stdout and nothing else
     #[arg(long)]
     pub json: bool,
 }
+
+pub(super) const SPEED_EXAMPLES: &str = "\
+Examples:
+  All kernels on all chips, about a minute on two cores:
+      warploom speed
+  One kernel on a large chip, with one thread and with eight, the fastest of five runs each:
+      warploom speed --kernel matmul --chip h200 --threads 1,8 --repeat 5
+  Values only:
+      warploom speed --model functional";

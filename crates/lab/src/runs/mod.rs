@@ -29,7 +29,7 @@ pub use metrics::Metrics;
 pub use procedure::Status;
 pub(crate) use procedure::{Choice, Procedure, RunError, execute};
 pub use run::{Key, Run, Setting};
-pub use serve::{Limits, serve};
+pub use serve::{Limits, alone, serve};
 
 /// Runs in a folder that a process executes now.
 pub fn in_flight(folder: &std::path::Path) -> usize {

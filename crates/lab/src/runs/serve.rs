@@ -64,6 +64,12 @@ pub fn serve(input: impl Read + Send + 'static, mut output: impl Write) -> io::R
     Ok(())
 }
 
+/// Executes one run in a process of its own: `program` with arguments that make it call [`serve`]. `None` if it was
+/// interrupted.
+pub fn alone(run: &Run, program: &Path, arguments: &[&str]) -> Option<Finished> {
+    Server::new(program, arguments, Limits::default(), Arc::default()).execute(run)
+}
+
 /// The parent's side of one child, which is started for the first run and again after each that killed it.
 pub(super) struct Server<'a> {
     program: &'a Path,
