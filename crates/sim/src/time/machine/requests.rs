@@ -162,8 +162,8 @@ impl Requests {
         }
     }
 
-    /// Tells slices what room they have for replies and for requests to their twins, where that may have changed. `room`
-    /// is asked once for each port: whether anything has moved there, and how many replies it takes.
+    /// Tells slices what room they have for replies and for requests to their twins, where that may have changed.
+    /// `room` is asked once for each port: whether anything has moved there, and how many replies it takes.
     pub(super) fn tell_slices(
         &mut self,
         partitions: &mut Dealt<Partition>,
