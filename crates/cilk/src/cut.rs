@@ -86,7 +86,7 @@ struct Cutter<'p, 'a> {
     fresh: BTreeSet<&'a str>,
     mentioned: BTreeSet<&'a str>,
     /// Where results of this part's spawns go.
-    slots: BTreeSet<&'a str>,
+    slots: BTreeMap<&'a str, u32>,
     /// Spawns whose results have a place in a frame.
     placed: BTreeSet<usize>,
     in_loop: bool,
@@ -102,6 +102,11 @@ fn join(pending: &mut Pending, other: Pending) {
     for (number, spawns) in other {
         pending.entry(number).or_default().extend(spawns);
     }
+}
+
+/// Stands for a variable's place in the frame until that is known.
+fn place_of(name: &str) -> String {
+    format!("CILK_SLOT({name})")
 }
 
 /// The unit in which places of results of a type are counted: words, or the type itself if it is smaller.
@@ -135,7 +140,7 @@ pub(crate) fn cut<'a>(facts: &Facts<'a>, function: &Function<'a>) -> Result<Vec<
         most: BTreeMap::new(),
         fresh: BTreeSet::new(),
         mentioned: BTreeSet::new(),
-        slots: BTreeSet::new(),
+        slots: BTreeMap::new(),
         placed: BTreeSet::new(),
         in_loop: false,
         depth: 0,
@@ -184,7 +189,7 @@ impl<'a> Cutter<'_, 'a> {
         let mut scope = self.todo[number].scope.clone();
         (self.code, self.targets) = (String::new(), Vec::new());
         (self.most, self.fresh, self.mentioned) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        (self.slots, self.placed) = (BTreeSet::new(), BTreeSet::new());
+        (self.slots, self.placed) = (BTreeMap::new(), BTreeSet::new());
         self.in_loop = false;
         let mut pending = Pending::new();
         // A variable that is declared from here on may have the name of one in the frame, which is out of scope then.
@@ -196,6 +201,13 @@ impl<'a> Cutter<'_, 'a> {
         let ended = self.list(&body, None, &mut scope, &mut pending)?;
         if !ended {
             self.flush(&pending, None)?;
+        }
+        // No frame has room for a variable that is gone where its task is synced.
+        if let Some((name, &line)) = self.slots.iter().find(|(name, _)| self.code.contains(&place_of(name))) {
+            let message = format!(
+                "`{name}` ends before the sync that its task's result waits for: declare it outside the block"
+            );
+            return Err(CilkError::new(line, message));
         }
         self.parts[number].code = std::mem::take(&mut self.code);
         self.parts[number].targets = std::mem::take(&mut self.targets);
@@ -424,8 +436,8 @@ impl<'a> Cutter<'_, 'a> {
                 let index = slot.index.as_ref().map(|index| self.text(index));
                 let per = bytes_of(&task.ty).unwrap_or(4).div_ceil(4);
                 let index = index.map_or(String::new(), |index| format!(" + {per} * ({index})"));
-                words.push(format!("(unsigned)(CILK_SLOT({}){index})", slot.name));
-                self.slots.insert(slot.name);
+                words.push(format!("(unsigned)({}{index})", place_of(slot.name)));
+                self.slots.insert(slot.name, line);
             }
         }
         let Some(most) = most else {
@@ -554,7 +566,7 @@ impl<'a> Cutter<'_, 'a> {
         // Slots are places in this frame.
         for (field, start) in next.fields().iter().zip(starts) {
             let slot = start / slot_unit(&field.ty);
-            self.code = self.code.replace(&format!("CILK_SLOT({})", field.name), &slot.to_string());
+            self.code = self.code.replace(&place_of(&field.name), &slot.to_string());
         }
         self.parts.push(next);
         let keep = |variable: &&Variable<'a>| {
@@ -567,7 +579,7 @@ impl<'a> Cutter<'_, 'a> {
 
     /// Whether a variable got no value but from tasks that this part has spawned.
     fn only_spawned(&self, name: &str) -> bool {
-        self.slots.contains(name) && self.fresh.contains(name) && !self.mentioned.contains(name)
+        self.slots.contains_key(name) && self.fresh.contains(name) && !self.mentioned.contains(name)
     }
 
     /// The continuation that runs these statements.
@@ -578,7 +590,7 @@ impl<'a> Cutter<'_, 'a> {
         number: usize,
         line: u32,
     ) -> Result<Part> {
-        let mut used: BTreeSet<&str> = self.slots.clone();
+        let mut used: BTreeSet<&str> = self.slots.keys().copied().collect();
         crate::syntax::walk(statements, &mut |statement| {
             used.extend(
                 statement.expressions().into_iter().flat_map(|tokens| self.facts.macros.words(tokens)),

@@ -90,6 +90,10 @@ fn errors_name_their_line() {
             "int f(int n) {\n if (n < 2) return 1;\n float x = spawn f(n - 1);\n sync;\n return x;\n}",
             "line 3: `x` is of type `float`, the result of `f` of type `int`",
         ),
+        (
+            "int f(int n) {\n if (n < 2) return 1;\n if (n > 3) {\n  int x = spawn f(n - 1);\n }\n sync;\n return 0;\n}",
+            "line 4: `x` ends before the sync that its task's result waits for",
+        ),
         ("int f(int n) {\n switch (n) {}\n}", "line 2: `switch` is not understood"),
         ("int f(int n) {\n if (n < 2 return 1;\n}", "line 2: a bracket before this `;` is not closed"),
         ("int f(int n) {\n return 1;\n", "line 2: a block has no end"),
