@@ -17,6 +17,7 @@ mod hangs;
 mod lock_queues;
 mod noticed;
 pub(crate) mod plan;
+mod sampling;
 mod starts;
 mod stopped;
 mod suspended;
@@ -54,6 +55,8 @@ use crate::time::machine::hangs::LivelockSearch;
 pub(crate) use crate::time::machine::hangs::LockPace;
 use crate::time::machine::noticed::{Marks, Noticed};
 use crate::time::machine::plan::Plan;
+use crate::time::machine::sampling::Sampling;
+pub(crate) use crate::time::machine::sampling::Settled;
 use crate::time::machine::starts::Starts;
 pub(crate) use crate::time::machine::stopped::{Finished, Stopped};
 pub(crate) use crate::time::machine::suspended::{Suspended, resume};
@@ -185,6 +188,8 @@ pub(crate) struct Options<'a> {
     pub threads: usize,
     /// The period of the samples of counters, if they are wanted.
     pub sample_cycles: Option<u64>,
+    /// Of a grid, only as many CTAs run as it takes until their rate has settled.
+    pub until_settled: bool,
 }
 
 /// Who decides which CTAs run.
@@ -252,6 +257,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         start,
         window: chip.interconnect.latency_cycles as u64,
         starts: Starts::new(chip, start),
+        sampling: options.until_settled.then(|| Sampling::new(launch)),
         next_cta: 0,
         total: if aggregator.is_some() || plan.is_some() { 0 } else { total },
         aggregator,
@@ -341,7 +347,9 @@ fn run_window<'a, const N: usize, P: Probe + 'a>(
         sm.run(context, memory, window.start, window.end);
         noticed.look(sm);
     });
-    noticed.partitions.extend(partitions.filter_map(|(at, partition)| partition.run(window.end).then_some(at)));
+    noticed
+        .partitions
+        .extend(partitions.filter_map(|(at, partition)| partition.run(window.end).then_some(at)));
 }
 
 const NO_PANIC: &str = "nobody panics with memory in hand";
@@ -385,7 +393,10 @@ struct Machine<'a, const N: usize, P: Probe> {
     /// In cycles.
     window: u64,
     starts: Starts,
+    /// If CTAs start only until their rate has settled.
+    sampling: Option<Sampling>,
     next_cta: u64,
+    /// CTAs that start here.
     total: u64,
     locks: LockTable,
     /// On chips whose threads sleep while they wait for locks.
@@ -448,6 +459,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 break;
             }
             self.dispatch(now);
+            self.look_for_rate(now);
             let done = self.is_done();
             now = match self.next_event(now) {
                 Some(next) => next,
@@ -583,7 +595,9 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 self.noticed.look(sm);
             }
             let ran = self.partitions.numbered();
-            self.noticed.partitions.extend(ran.filter_map(|(at, partition)| partition.run(until).then_some(at)));
+            self.noticed
+                .partitions
+                .extend(ran.filter_map(|(at, partition)| partition.run(until).then_some(at)));
             self.exchange(until);
         }
         self.side.now = self.exchanged;
