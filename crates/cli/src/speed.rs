@@ -1,11 +1,13 @@
 //! `warploom speed`: how much this computer simulates per second, on a standard set of kernels.
 
+mod fast;
+
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::json;
-use warploom::{Chip, Device, Error, Launch, Report, SimModel, SimOptions, Timing, args};
+use warploom::{Chip, Device, Error, Launch, Report, SimOptions, Timing, args};
 use warploom_kernels::text;
 use warploom_lab::kernel::random;
 use warploom_lab::work::Workload;
@@ -13,7 +15,7 @@ use warploom_lab::work::Workload;
 use crate::cli::{ModelName, SpeedOptions};
 use crate::failure::{Exit, Failure};
 use crate::output::print_json;
-use crate::term::{self, grouped, seconds};
+use crate::term::{self, counted, grouped, seconds};
 
 /// One kernel of the set.
 struct Case {
@@ -58,6 +60,9 @@ struct Measured {
 
 /// Runs the set and prints what each kernel took.
 pub(crate) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
+    if options.model == ModelName::Fast {
+        return fast::speed(options);
+    }
     let chip = Chip::load(options.chip.name(), &options.chip.set).map_err(Error::from)?;
     let cores = available_parallelism().map_or(1, usize::from);
     let timed = options.model == ModelName::Timing;
@@ -68,8 +73,7 @@ pub(crate) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
     }
     let launch_s = if timed { Some(launch_cost(&chip, options)?) } else { None };
     if options.json {
-        let model: SimModel = options.model.into();
-        let model = if model == SimModel::Timing { "timing" } else { "functional" };
+        let model = options.model.name();
         let runs = runs
             .iter()
             .map(|(threads, set)| json!({ "threads": threads, "kernels": set, "total": sum(set) }));
@@ -146,7 +150,7 @@ fn run_set(chip: &Chip, options: &SpeedOptions, threads: usize) -> Result<Vec<Me
 fn heading(with: &str, chip: &Chip, options: &SpeedOptions) -> String {
     match options.model {
         ModelName::Timing => format!("\n{}, timed model, {with}\n", chip.name),
-        ModelName::Functional => format!("\n{}, functional model\n", chip.name),
+        other => format!("\n{}, {} model\n", chip.name, other.name()),
     }
 }
 

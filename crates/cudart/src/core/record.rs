@@ -119,7 +119,7 @@ impl Record {
         totals.launches += 1;
         totals.warp_insts += report.warp_insts;
         totals.failed += u64::from(launched.error.is_some());
-        if report.model == Model::Timing {
+        if report.model.is_timed() {
             totals.timed += 1;
             totals.cycles += report.cycles;
             totals.seconds += report.kernel_s.unwrap_or(0.0);
@@ -308,7 +308,7 @@ mod tests {
 
     fn report(model: Model, cycles: u64) -> Report {
         let stalls = BTreeMap::from([("issued", 25), ("memory", 75)]);
-        let timed = model == Model::Timing;
+        let timed = model.is_timed();
         Report {
             model,
             cycles,

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use warploom_isa::{Op, Special};
+
 use crate::exec::launch::{Launch, Shape};
 use crate::exec::memory::store::Memory;
 use crate::gpu::observers::MakeObserver;
@@ -17,6 +19,16 @@ use crate::time::machine::{Finished, MemorySide, Settled};
 
 /// Two launches are alike if their cycles per warp instruction differ by no more than this share.
 const ALIKE: f64 = 0.05;
+
+/// What only a clock can tell.
+const CLOCKS: [Special; 6] = [
+    Special::Clock,
+    Special::ClockHi,
+    Special::Clock64,
+    Special::GlobalTimer,
+    Special::GlobalTimerHi,
+    Special::GlobalTimerLo,
+];
 
 /// Launches are alike in their work if their warp instructions differ by no more than this share.
 const SAME_WORK: f64 = 0.1;
@@ -86,6 +98,10 @@ fn must_be_timed(launch: &Launch<'_>) -> Option<&'static str> {
     }
     if launch.clusters {
         return Some("its CTAs are in clusters");
+    }
+    let reads_clock = |op: &Op| matches!(op, Op::Special(special) if CLOCKS.contains(special));
+    if launch.kernel.code.iter().any(|inst| reads_clock(&inst.op)) {
+        return Some("it reads the clock");
     }
     // L1s hold bytes that a functional launch would not see.
     launch.chip.has_coherent_l1s().then_some("the chip's L1s are coherent")
