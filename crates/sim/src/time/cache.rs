@@ -134,6 +134,12 @@ impl Tags {
         &mut self.lines[way.index()]
     }
 
+    /// How many ways hold a line, and of how many.
+    pub(crate) fn held(&self) -> (u64, u64) {
+        let held = self.numbers.iter().filter(|&&number| number != LineNumber::NONE).count();
+        (held as u64, self.numbers.len() as u64)
+    }
+
     pub(crate) fn ways(&self) -> impl Iterator<Item = Way> + use<> {
         (0..self.lines.len() as u32).map(Way)
     }

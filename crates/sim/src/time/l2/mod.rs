@@ -269,6 +269,12 @@ impl Partition {
         channel.into_iter().flatten().fold(wake, Cycle::min)
     }
 
+    /// How many lines its slices hold, and how many they can hold.
+    pub(crate) fn held(&self) -> (u64, u64) {
+        let of_slices = self.slices.iter().map(Slice::held);
+        of_slices.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
     pub fn stats(&self) -> &PartitionStats {
         &self.stats
     }

@@ -1,5 +1,8 @@
 //! The timed part of a fast launch: CTAs start until the machine executes them at a steady rate.
 //!
+//! An L2 that fills up is not in a steady state: once it is full, it evicts, and writes back. If it will be full before
+//! the launch ends, the waves since then count.
+//!
 //! The unit of time is a wave: as many CTAs as are resident at once. CTAs that start together often stay in step, so
 //! only whole waves compare. What is left then is whole waves, too: the last wave, which may be smaller and in which
 //! the chip runs empty, is timed like the first.
@@ -8,6 +11,9 @@ use super::*;
 
 /// Two stretches of waves are alike if their cycles per warp instruction differ by no more than this share.
 const ALIKE: f64 = 0.03;
+
+/// An L2 counts as full when it holds this share of its lines: addresses seldom fill all sets alike.
+const FULL: f64 = 0.9;
 
 /// A moment at which another wave of CTAs had started.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +29,10 @@ pub(super) struct Sampling {
     /// CTAs that are resident at once.
     wave: u64,
     marks: Vec<Mark>,
+    /// Lines that the L2 held at the last mark.
+    held: u64,
+    /// Marks from when the L2 was still filling up.
+    filling: usize,
     settled: Option<Settled>,
 }
 
@@ -39,7 +49,7 @@ pub(crate) struct Settled {
 impl Sampling {
     pub(super) fn new(launch: &Launch<'_>) -> Sampling {
         let wave = u64::from(launch.occupancy.ctas_per_sm) * u64::from(launch.chip.sm.count);
-        Sampling { wave, marks: Vec::new(), settled: None }
+        Sampling { wave, marks: Vec::new(), held: 0, filling: 0, settled: None }
     }
 
     /// Whether another wave has started when `ctas` have.
@@ -47,12 +57,23 @@ impl Sampling {
         self.settled.is_none() && ctas >= self.wave * (self.marks.len() as u64 + 1)
     }
 
+    /// The L2 holds so many lines of so many. While it fills up fast enough to be full before so many waves have
+    /// passed, what happens does not say what will.
+    fn note_l2(&mut self, (held, lines): (u64, u64), waves: u64) {
+        let added = held.saturating_sub(std::mem::replace(&mut self.held, held));
+        let full = FULL * lines as f64;
+        if (held as f64) < full && held as f64 + added as f64 * waves as f64 > full {
+            self.filling = self.marks.len();
+        }
+    }
+
     /// Whether the rate has settled: the last waves took as long per instruction as as many before them. One wave
     /// against one comes first; a rate that goes up and down needs more of them. Returns rate and difference.
     fn rate(&self) -> Option<(f64, f64)> {
-        let last = self.marks.len().checked_sub(1)?;
+        let marks = &self.marks[self.filling..];
+        let last = marks.len().checked_sub(1)?;
         let stretch = |from: usize, to: usize| {
-            let (from, to) = (self.marks[from], self.marks[to]);
+            let (from, to) = (marks[from], marks[to]);
             let instructions = to.instructions.saturating_sub(from.instructions);
             (instructions > 0).then(|| (to.at - from.at) as f64 / instructions as f64)
         };
@@ -74,8 +95,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             return;
         }
         let instructions = self.sms.iter().map(|sm| sm.probe.0.warp_instructions()).sum();
+        let waves = (self.total - self.next_cta) / sampling.wave;
+        let of_partitions = self.partitions.iter().map(|partition| partition.held());
+        sampling.note_l2(of_partitions.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)), waves);
         sampling.marks.push(Mark { at: now, instructions });
-        let left = (self.total - self.next_cta) / sampling.wave * sampling.wave;
+        let left = waves * sampling.wave;
         if left > 0
             && let Some((cycles_per_instruction, spread)) = sampling.rate()
         {
@@ -101,7 +125,8 @@ mod tests {
             at += cycles;
             Mark { at: Cycle(at), instructions: 1000 * wave as u64 }
         };
-        Sampling { wave: 1, marks: start.enumerate().map(mark).collect(), settled: None }.rate()
+        let marks = start.enumerate().map(mark).collect();
+        Sampling { wave: 1, marks, held: 0, filling: 0, settled: None }.rate()
     }
 
     #[test]
@@ -111,6 +136,21 @@ mod tests {
         assert_eq!(after(&[500, 500]), Some((0.5, 0.0)));
         assert_eq!(after(&[500, 600]), None);
         assert_eq!(after(&[900, 600, 600]), Some((0.6, 0.0)));
+    }
+
+    #[test]
+    fn waves_that_fill_the_l2_do_not_count() {
+        let mut sampling = Sampling { wave: 1, marks: Vec::new(), held: 0, filling: 0, settled: None };
+        for (wave, held) in [20, 40, 60, 80, 95, 98, 98].into_iter().enumerate() {
+            sampling.note_l2((held, 100), 50);
+            let instructions = 1000 * wave as u64;
+            sampling.marks.push(Mark { at: Cycle(500 * wave as u64), instructions });
+            assert_eq!(sampling.rate().is_some(), wave == 6, "wave {wave}");
+        }
+        // It will not be full before the launch ends.
+        let mut sampling = Sampling { wave: 1, marks: Vec::new(), held: 0, filling: 0, settled: None };
+        sampling.note_l2((5, 100), 10);
+        assert_eq!(sampling.filling, 0);
     }
 
     #[test]
