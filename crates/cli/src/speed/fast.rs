@@ -9,7 +9,33 @@ struct Large {
 }
 
 /// All workloads for GPUs, as large as takes seconds in the timed model.
-const LARGE: &[Large] = &[Large { name: "vecadd", params: &["size=4_194_304"] }];
+const LARGE: &[Large] = &[
+    Large { name: "vecadd", params: &["size=4_194_304"] },
+    Large { name: "matmul", params: &["size=1_024"] },
+    Large { name: "hashtable", params: &["keys=20_000"] },
+    Large { name: "nw", params: &["size=1_984"] },
+    Large { name: "treebuild", params: &[] },
+    Large { name: "treesort", params: &[] },
+    Large { name: "cloth", params: &["rounds=4"] },
+    Large { name: "atm", params: &[] },
+    Large { name: "nw1", params: &[] },
+    Large { name: "nw2", params: &[] },
+    Large { name: "tsp", params: &[] },
+    Large { name: "kmeans", params: &["points=524_288", "rounds=4"] },
+    Large { name: "mergesort", params: &["keys=1_048_576", "ctas=256"] },
+    Large { name: "heartwall", params: &["points=60", "frames=8"] },
+    Large { name: "hotspot", params: &["size=512", "steps=24"] },
+    Large { name: "bfs", params: &["vertices=262_144"] },
+    Large { name: "backprop", params: &["inputs=65_536", "units=512"] },
+    Large { name: "lud", params: &["size=512"] },
+    Large { name: "gaussian", params: &["size=256"] },
+    Large { name: "pathfinder", params: &["columns=262_144", "rows=64"] },
+    Large { name: "srad", params: &["size=512", "steps=16"] },
+    Large { name: "streamcluster", params: &["points=65_536", "candidates=24"] },
+    Large { name: "nn", params: &["points=4_194_304"] },
+    Large { name: "cfd", params: &["cells=65_536", "steps=24"] },
+    Large { name: "lava", params: &["boxes=8"] },
+];
 
 /// A workload in both models.
 #[derive(Clone, Debug, Serialize)]

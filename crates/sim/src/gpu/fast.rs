@@ -4,7 +4,7 @@
 //! repeat, the first ones are timed, and then one now and again. Work is compared by warp instructions, which both
 //! models count.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use warploom_isa::{Op, Special};
 
@@ -32,6 +32,9 @@ const CLOCKS: [Special; 6] = [
 
 /// Launches are alike in their work if their warp instructions differ by no more than this share.
 const SAME_WORK: f64 = 0.1;
+
+/// Grids are alike if one has no more CTAs than the other and this share.
+const SAME_GRID: f64 = 0.15;
 
 /// At first one of so many launches is timed again; twice as many after each that was as expected.
 const FIRST_INTERVAL: u64 = 4;
@@ -107,39 +110,168 @@ fn must_be_timed(launch: &Launch<'_>) -> Option<&'static str> {
     launch.chip.has_coherent_l1s().then_some("the chip's L1s are coherent")
 }
 
-/// Launches that count as the same.
+/// Launches of the same kernel with blocks of the same shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     kernel: String,
     /// Kernels of different modules can have the same name.
     instructions: usize,
-    shape: ([u32; 3], [u32; 3], u32),
+    block: [u32; 3],
+    dynamic_shared_bytes: u32,
 }
 
 impl Key {
     fn of(launch: &Launch<'_>) -> Key {
-        let Shape { grid, block, dynamic_shared_bytes, .. } = launch.shape;
-        let shape = (grid, block, dynamic_shared_bytes);
-        Key { kernel: launch.kernel.name.clone(), instructions: launch.kernel.code.len(), shape }
+        let Shape { block, dynamic_shared_bytes, .. } = launch.shape;
+        let (kernel, instructions) = (launch.kernel.name.clone(), launch.kernel.code.len());
+        Key { kernel, instructions, block, dynamic_shared_bytes }
     }
 }
 
-/// The launches of one kind.
-#[derive(Debug)]
-struct History {
-    /// Of the last timed launch.
-    timed: Box<TimedStats>,
-    cycles_per_instruction: f64,
-    instructions: u64,
-    /// How far the last timed launch was from what the one before it had said, as a share; `None` after the first.
-    surprise: Option<f64>,
+/// How often launches are timed that are alike.
+#[derive(Debug, Default)]
+struct Turns {
+    /// How many timed launches in a row were as those before had said.
+    expected: u32,
+    /// How far the last one was from that, as a share.
+    surprise: f64,
     /// Launches since then.
     since: u64,
-    /// The next launch is timed after so many.
+    /// The next one is timed after so many.
     interval: u64,
 }
 
-/// The launches so far, by kind.
+impl Turns {
+    /// A launch took so many cycles, and those before had said so many, if they said anything.
+    fn add(&mut self, cycles: f64, said: Option<f64>) {
+        let left_out = std::mem::take(&mut self.since) > 0;
+        self.surprise = said.map_or(0.0, |said| (said - cycles).abs() / cycles.max(1.0));
+        let expected = said.is_some() && self.surprise <= ALIKE;
+        self.expected = if expected { self.expected + 1 } else { 0 };
+        self.interval = match expected && left_out {
+            true => (2 * self.interval).min(LONGEST_INTERVAL),
+            false => FIRST_INTERVAL,
+        };
+    }
+
+    /// Whether a launch can be left out now, if so many had to be as expected.
+    fn suffice(&self, expected: u32) -> bool {
+        self.expected >= expected && self.since < self.interval
+    }
+}
+
+/// The last timed launch of a grid.
+#[derive(Debug)]
+struct Sample {
+    timed: Box<TimedStats>,
+    ctas: u64,
+    instructions: f64,
+    cycles: f64,
+    turns: Turns,
+}
+
+/// The launches of a kernel: those with the same grid are compared with each other, and those with a new grid with all
+/// others.
+#[derive(Debug, Default)]
+struct History {
+    by_grid: BTreeMap<[u32; 3], Sample>,
+    /// Of launches with new grids.
+    new_grids: Turns,
+}
+
+impl History {
+    /// Cycles of a launch of so many instructions with a new grid: on the line between the samples with less and with
+    /// more work, or on the line through the nearest two, which is not steeper than proportional.
+    fn between(&self, instructions: f64) -> Option<f64> {
+        let distance = |sample: &Sample| (sample.instructions - instructions).abs();
+        let near = |a: &&Sample, b: &&Sample| distance(a).total_cmp(&distance(b));
+        let nearest = self.by_grid.values().min_by(near)?;
+        let beyond = (nearest.instructions - instructions).signum();
+        let opposite = self.by_grid.values().filter(|s| (s.instructions - instructions) * beyond < 0.0);
+        let behind = self.by_grid.values().filter(|s| (s.instructions - nearest.instructions) * beyond > 0.0);
+        let (second, limited) = match opposite.min_by(near) {
+            Some(opposite) => (Some(opposite), false),
+            None => (behind.min_by(near), true),
+        };
+        let second = second?;
+        let slope = (nearest.cycles - second.cycles) / (nearest.instructions - second.instructions);
+        let steepest = nearest.cycles / nearest.instructions.max(1.0);
+        let slope = if limited { slope.clamp(0.0, steepest) } else { slope };
+        Some(nearest.cycles + slope * (instructions - nearest.instructions))
+    }
+
+    /// Whether there is a sample with about as many CTAs.
+    fn has_about(&self, ctas: u64) -> bool {
+        let about = |of: u64| (of.max(ctas) as f64) <= (1.0 + SAME_GRID) * of.min(ctas) as f64;
+        self.by_grid.values().any(|sample| about(sample.ctas))
+    }
+
+    fn suffices(&self, launch: &Launch<'_>) -> bool {
+        match self.by_grid.get(&launch.shape.grid) {
+            Some(sample) => sample.turns.suffice(1),
+            None => self.new_grids.suffice(2) && self.has_about(ctas(launch)),
+        }
+    }
+
+    /// A launch was timed, at least in part.
+    fn add_timed(&mut self, launch: &Launch<'_>, stats: &Stats, estimate: &Estimate) {
+        let Some(timed) = &stats.timed else { return };
+        let (instructions, cycles) = (stats.warp_instructions as f64, estimate.cycles as f64);
+        let before = self.by_grid.remove(&launch.shape.grid);
+        let turns = match before {
+            Some(Sample { instructions: as_many, cycles: took, mut turns, .. }) => {
+                turns.add(cycles, Some(took / as_many.max(1.0) * instructions));
+                turns
+            }
+            None => {
+                let said = self.between(instructions);
+                self.new_grids.add(cycles, said);
+                let mut turns = Turns::default();
+                turns.add(cycles, said);
+                turns
+            }
+        };
+        let sample = Sample { timed: timed.clone(), ctas: ctas(launch), instructions, cycles, turns };
+        self.by_grid.insert(launch.shape.grid, sample);
+    }
+
+    /// A launch has run functionally: its cycles by those of its kind, with the counters of the nearest timed one.
+    fn estimate(&mut self, launch: &Launch<'_>, stats: &mut Stats) {
+        let instructions = stats.warp_instructions as f64;
+        let between = self.between(instructions);
+        let (cycles, turns, sample) = match self.by_grid.get_mut(&launch.shape.grid) {
+            Some(sample) => {
+                let cycles = sample.cycles / sample.instructions.max(1.0) * instructions;
+                // Another amount of work may take another time for each instruction: the next launch will tell.
+                if (instructions - sample.instructions).abs() > SAME_WORK * sample.instructions {
+                    sample.turns.since = sample.turns.interval;
+                }
+                (cycles, &mut sample.turns, &sample.timed)
+            }
+            None => {
+                let distance = |sample: &&Sample| ctas(launch).abs_diff(sample.ctas);
+                let nearest = self.by_grid.values().min_by_key(distance);
+                let Some((cycles, nearest)) = between.zip(nearest) else { return };
+                (cycles, &mut self.new_grids, &nearest.timed)
+            }
+        };
+        turns.since += 1;
+        stats.timed = Some(sample.clone());
+        stats.estimate = Some(Estimate {
+            cycles: cycles.round() as u64,
+            timed_ctas: 0,
+            timed_warp_instructions: 0,
+            error: turns.surprise,
+            timed_because: None,
+        });
+    }
+}
+
+fn ctas(launch: &Launch<'_>) -> u64 {
+    launch.shape.grid.iter().map(|&extent| u64::from(extent)).product()
+}
+
+/// The launches so far, by kernel.
 #[derive(Debug, Default)]
 pub(super) struct Histories(HashMap<Key, History>);
 
@@ -153,10 +285,11 @@ impl Histories {
     ) -> Result<Stats, LaunchError> {
         let launch = grid.launch;
         let whole = must_be_timed(launch);
-        if whole.is_none() && self.suffice(launch) {
+        let history = self.0.entry(Key::of(launch)).or_default();
+        if whole.is_none() && history.suffices(launch) {
             let mut result = run_functional(launch, memory);
             if let Some(stats) = stats_of(&mut result) {
-                self.estimate(launch, stats);
+                history.estimate(launch, stats);
             }
             return result;
         }
@@ -167,62 +300,57 @@ impl Histories {
             let estimate = stats.estimate.unwrap_or_else(|| Estimate::of_timed(stats, because));
             stats.estimate = Some(estimate);
             if ended && whole.is_none() {
-                self.add_timed(launch, stats, &estimate);
+                history.add_timed(launch, stats, &estimate);
             }
         }
         result
     }
+}
 
-    /// Whether the next launch of its kind can be left to the functional model.
-    fn suffice(&self, launch: &Launch<'_>) -> bool {
-        let history = self.0.get(&Key::of(launch));
-        history.is_some_and(|history| {
-            history.surprise.is_some_and(|surprise| surprise <= ALIKE) && history.since < history.interval
-        })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A history of launches with so many CTAs, warp instructions and cycles.
+    fn history(samples: &[(u64, f64, f64)]) -> History {
+        let sample = |&(ctas, instructions, cycles): &(u64, f64, f64)| {
+            let (timed, turns) = (Box::default(), Turns::default());
+            ([ctas as u32, 1, 1], Sample { timed, ctas, instructions, cycles, turns })
+        };
+        History { by_grid: samples.iter().map(sample).collect(), new_grids: Turns::default() }
     }
 
-    /// A launch was timed, at least in part.
-    fn add_timed(&mut self, launch: &Launch<'_>, stats: &Stats, estimate: &Estimate) {
-        let Some(timed) = &stats.timed else { return };
-        let cycles_per_instruction = estimate.cycles as f64 / stats.warp_instructions.max(1) as f64;
-        let key = Key::of(launch);
-        let before = self.0.get(&key);
-        let surprise = before.map(|before| {
-            (cycles_per_instruction - before.cycles_per_instruction).abs() / cycles_per_instruction
-        });
-        let interval = match before {
-            Some(before) if before.since > 0 && surprise.is_some_and(|surprise| surprise <= ALIKE) => {
-                (2 * before.interval).min(LONGEST_INTERVAL)
+    #[test]
+    fn launches_with_new_grids() {
+        assert_eq!(history(&[]).between(50.0), None);
+        assert_eq!(history(&[(1, 100.0, 500.0)]).between(100.0), None);
+        let two = history(&[(10, 100.0, 500.0), (20, 200.0, 600.0)]);
+        assert_eq!(two.between(150.0), Some(550.0));
+        assert_eq!(two.between(250.0), Some(650.0));
+        assert_eq!(two.between(50.0), Some(450.0));
+        // Less work does not take longer, and twice the work at most twice as long.
+        let odd = history(&[(10, 100.0, 500.0), (20, 200.0, 5000.0)]);
+        assert_eq!(odd.between(400.0), Some(10_000.0));
+        assert!(two.has_about(11) && two.has_about(18) && !two.has_about(15));
+    }
+
+    #[test]
+    fn launches_as_expected_are_timed_less_and_less() {
+        let mut turns = Turns::default();
+        turns.add(100.0, None);
+        assert!(!turns.suffice(1));
+        let mut timed = 2;
+        turns.add(101.0, Some(100.0));
+        for _ in 0..100 {
+            if turns.suffice(1) {
+                turns.since += 1;
+            } else {
+                turns.add(100.0, Some(100.0));
+                timed += 1;
             }
-            _ => FIRST_INTERVAL,
-        };
-        let history = History {
-            timed: timed.clone(),
-            cycles_per_instruction,
-            instructions: stats.warp_instructions,
-            surprise,
-            since: 0,
-            interval,
-        };
-        self.0.insert(key, history);
-    }
-
-    /// A launch has run functionally: its cycles by those of its kind, with the counters of the last timed one.
-    fn estimate(&mut self, launch: &Launch<'_>, stats: &mut Stats) {
-        let Some(history) = self.0.get_mut(&Key::of(launch)) else { return };
-        let instructions = stats.warp_instructions as f64;
-        history.since += 1;
-        // Another amount of work may take another time for each instruction.
-        if (instructions - history.instructions as f64).abs() > SAME_WORK * history.instructions as f64 {
-            history.since = history.interval;
         }
-        stats.timed = Some(history.timed.clone());
-        stats.estimate = Some(Estimate {
-            cycles: (instructions * history.cycles_per_instruction).round() as u64,
-            timed_ctas: 0,
-            timed_warp_instructions: 0,
-            error: history.surprise.unwrap_or(0.0),
-            timed_because: None,
-        });
+        assert_eq!(timed, 6);
+        turns.add(150.0, Some(100.0));
+        assert!(!turns.suffice(1) && turns.interval == FIRST_INTERVAL);
     }
 }
