@@ -60,6 +60,13 @@ struct Measured {
 
 /// Runs the set and prints what each kernel took.
 pub(crate) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
+    let known: Vec<_> = match options.model {
+        ModelName::Fast => fast::names().collect(),
+        _ => CASES.iter().map(|case| case.name).collect(),
+    };
+    if let Some(kernel) = options.kernels.iter().find(|kernel| !known.contains(&kernel.as_str())) {
+        return Err(Failure::input(format!("--kernel {kernel}: there are {}", known.join(", "))));
+    }
     if options.model == ModelName::Fast {
         return fast::speed(options);
     }
@@ -133,7 +140,8 @@ fn run_set(chip: &Chip, options: &SpeedOptions, threads: usize) -> Result<Vec<Me
         term::print(&format!("{}{}", heading(&with, chip, options), row("kernel", "bound by", HEAD)))?;
     }
     let mut set = Vec::new();
-    for case in CASES {
+    let chosen = |case: &&Case| options.kernels.is_empty() || options.kernels.iter().any(|k| k == case.name);
+    for case in CASES.iter().filter(chosen) {
         let measured = measure(chip, case, options, threads)?;
         if table {
             term::print(&measured.row())?;

@@ -103,6 +103,9 @@ pub(crate) struct DevicesOptions {
 /// `warploom speed`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SpeedOptions {
+    /// Only these kernels of the set
+    #[arg(long = "kernel", value_name = "NAME,…", value_delimiter = ',')]
+    pub kernels: Vec<String>,
     /// The chip.
     #[command(flatten)]
     pub chip: ChipOptions,

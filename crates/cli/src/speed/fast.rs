@@ -58,13 +58,19 @@ struct Compared {
     times_as_fast: f64,
 }
 
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    LARGE.iter().map(|large| large.name)
+}
+
 pub(super) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
     let chip = Chip::load(options.chip.name(), &options.chip.set).map_err(Error::from)?;
     if !options.json {
         term::print(&format!("\n{}, fast model beside the timed one, one thread\n{}", chip.name, row(HEAD)))?;
     }
+    let chosen =
+        |large: &&Large| options.kernels.is_empty() || options.kernels.iter().any(|k| k == large.name);
     let mut all = Vec::new();
-    for large in LARGE {
+    for large in LARGE.iter().filter(chosen) {
         let compared = compare(&chip, large, options.repeat)?;
         if !options.json {
             term::print(&compared.row())?;

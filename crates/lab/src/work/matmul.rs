@@ -1,5 +1,6 @@
 //! The product of two square matrices in 16x16 tiles: shared memory and barriers.
 
+use multiversion::multiversion;
 use warploom::{Launch, Result, args};
 
 use super::check::equal;
@@ -32,7 +33,9 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     Ok(equal("elements", &c.read(bench.gpu)?, &product(&xs, &ys, n)))
 }
 
-/// The product rounded as in the kernel: one fused multiply-add per step, in order of k.
+/// The product rounded as in the kernel: one fused multiply-add per step, in order of k. Without an instruction for it,
+/// each is a call.
+#[multiversion(targets("x86_64+avx2+fma"))]
 pub(super) fn product(xs: &[f32], ys: &[f32], n: usize) -> Vec<f32> {
     let mut sums = vec![0.0f32; n * n];
     for (x_row, sum_row) in xs.chunks(n).zip(sums.chunks_mut(n)) {

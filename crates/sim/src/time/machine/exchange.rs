@@ -7,6 +7,7 @@ use crate::exec::memory::access::MemoryOp;
 use crate::kit::ids::{ProbeId, Ticket};
 use crate::kit::lane_mask::LaneMask;
 use crate::time::l2::Role;
+use crate::time::sm::load_store::messages::Flight;
 use crate::time::sm::load_store::transfer::Transfer;
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
@@ -24,6 +25,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         self.noticed.partitions.drain(..).for_each(|partition| self.busy.mark(partition));
         self.busy.sort();
+        if self.apart {
+            self.bring_near();
+        }
         for place in 0..self.busy.len() {
             let partition = self.busy.number(place);
             let mut served = std::mem::take(&mut self.partitions[partition].served);
@@ -72,13 +76,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         changed |= self.noticed.changed;
         self.any_fault |= self.noticed.fault;
-        let senders = self.noticed.take_senders();
-        for &sm in &senders {
-            // Its requests have used up the room that it knows of.
-            self.told_room[sm] = None;
-        }
-        self.send_requests(&senders);
-        self.noticed.senders = senders;
+        let mut requests = self.noticed.take_requests();
+        self.send_requests(&mut requests);
+        requests.clear();
+        self.noticed.requests = requests;
         changed |= self.exchange_with_firmware(&mut memory);
         if self.coherence.is_some() {
             changed |= self.exchange_coherent(&mut memory, until);
@@ -96,12 +97,16 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         let (nodes, sms, far) = (self.nodes, &mut self.sms, self.side.far_cycles);
         let (aggregator, coherence) = (&mut self.aggregator, &mut self.coherence);
+        let (post, later) = (&mut self.post, self.apart && coherence.is_none());
         self.replies.advance(
             until,
             |_| u32::MAX,
             |sink, arrival, &reply| {
                 let arrival = if let Reply::FarAnswer(_) = reply { arrival + far } else { arrival };
-                Self::deliver(sms, aggregator, coherence, (nodes.node(sink), arrival), reply);
+                match nodes.node(sink) {
+                    Node::Sm(sm) if later => post.put(sms.owner(sm.into()), (sm.into(), arrival, reply)),
+                    node => Self::deliver(sms, aggregator, coherence, (node, arrival), reply),
+                }
             },
         );
         if let Some(aggregator) = &mut self.aggregator {
@@ -123,6 +128,33 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if changed {
             self.quiet_since = until;
         }
+    }
+
+    /// Reads what this exchange will use of SMs that other threads have run. Each line comes from another processor's
+    /// cache, and they come at the same time if none has to be known to find the next.
+    fn bring_near(&self) {
+        let served = || {
+            let busy = (0..self.busy.len()).map(|place| &self.partitions[self.busy.number(place)]);
+            busy.flat_map(|partition| &partition.served).filter_map(|served| match served.request.from {
+                Node::Sm(id) => Some((&self.sms[id as usize], served.request.ticket)),
+                Node::Aggregator => None,
+            })
+        };
+        let flights = served().map(|(sm, ticket)| {
+            let Flight { line, written, .. } = &sm.memory.flights[ticket];
+            (line.0, *written as u64, sm.wakes_at().0)
+        });
+        std::hint::black_box(flights.fold(0, |sum, (a, b, c)| sum ^ a ^ b ^ c));
+        let transfers = served().filter_map(|(sm, ticket)| {
+            let &(id, lanes) = sm.memory.flights[ticket].waiting.first()?;
+            let Transfer { pending, access, .. } = &sm.memory.transfers[id];
+            Some((
+                u64::from(pending.outstanding),
+                u64::from(access.pc.0),
+                access.addresses.at(lanes.lowest()),
+            ))
+        });
+        std::hint::black_box(transfers.fold(0, |sum, (a, b, c)| sum ^ a ^ b ^ c));
     }
 
     /// SMs that share an instruction cache learn of each other's lines.
@@ -168,45 +200,37 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         self.busy.clear();
     }
 
-    /// Hands the requests of SMs that have any to the network, in the order in which they leave the ports.
-    fn send_requests(&mut self, senders: &[usize]) {
+    /// Hands the requests of SMs, which come SM by SM, to the network in the order in which they leave the ports.
+    fn send_requests(&mut self, requests: &mut [(Cycle, Request)]) {
         let Some(mut ports) = self.shared_ports.take() else {
-            for &id in senders {
-                let mut outbox = std::mem::take(&mut self.sms[id].memory.outbox);
-                outbox.iter_mut().for_each(|(at, request)| self.send(id, *at, request));
-                outbox.clear();
-                self.sms[id].memory.outbox = outbox;
-            }
-            return;
+            return requests.iter_mut().for_each(|(at, request)| self.send(*at, request));
         };
-        let mut together = std::mem::take(&mut ports.together);
         let sharers = ports.sms();
-        for neighbours in senders.chunk_by(|one, other| one / sharers == other / sharers) {
-            let port = neighbours[0] / sharers;
-            for &id in neighbours {
-                together.extend(self.sms[id].memory.outbox.drain(..).map(|(at, request)| (at, id, request)));
+        let port_of = |request: &Request| request.from.number() / sharers;
+        for together in requests.chunk_by_mut(|(_, one), (_, other)| port_of(one) == port_of(other)) {
+            let port = port_of(&together[0].1);
+            if !together.is_sorted_by_key(|&(at, _)| at) {
+                together.sort_by_key(|&(at, _)| at);
             }
-            if neighbours.len() > 1 {
-                together.sort_by_key(|&(at, ..)| at);
-            }
-            for (at, id, request) in &mut together {
+            for (at, request) in together {
                 let at = ports.pass(port, *at, request);
-                self.send(*id, at, request);
+                self.send(at, request);
             }
-            together.clear();
         }
-        ports.together = together;
         self.shared_ports = Some(ports);
     }
 
     #[inline]
-    fn send(&mut self, id: usize, at: Cycle, request: &mut Request) {
-        let port;
+    fn send(&mut self, at: Cycle, request: &mut Request) {
+        let (port, sm);
         (port, request.far) = self.side.near_port(request);
+        sm = request.from.number();
+        // It uses up the room that its SM knows of.
+        self.told_room[sm] = None;
         if self.atomic_window > 0 {
-            self.atomics[id] += u32::from(request.is_awaited_atomic());
+            self.atomics[sm] += u32::from(request.is_awaited_atomic());
         }
-        self.requests.inject(id, at, port, request.request_bytes(), *request);
+        self.requests.inject(sm, at, port, request.request_bytes(), *request);
     }
 
     /// Requests for lines of the other half of the L2 cross to the slices that have them.

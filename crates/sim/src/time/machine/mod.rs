@@ -17,6 +17,7 @@ mod hangs;
 mod lock_queues;
 mod noticed;
 pub(crate) mod plan;
+mod post;
 mod sampling;
 mod starts;
 mod stopped;
@@ -55,6 +56,7 @@ use crate::time::machine::hangs::LivelockSearch;
 pub(crate) use crate::time::machine::hangs::LockPace;
 use crate::time::machine::noticed::{Marks, Noticed};
 use crate::time::machine::plan::Plan;
+use crate::time::machine::post::{Delivery, Post};
 use crate::time::machine::sampling::Sampling;
 pub(crate) use crate::time::machine::sampling::Settled;
 use crate::time::machine::starts::Starts;
@@ -247,11 +249,13 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         told_room: vec![None; sms],
         noticed: Noticed { room: true, ..Noticed::default() },
         busy: Marks::all(chip.l2.partitions as usize),
+        apart: false,
+        post: Post::new(threads),
         sms: Dealt::none_of(sms, threads),
         builder,
         partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
         balance: Balance::default(),
-        pace: Pace::new(),
+        pace: Pace::new(threads),
         memory,
         side,
         start,
@@ -307,6 +311,8 @@ struct Share<const N: usize, P: Probe> {
     sms: Lent<Sm<N, (SmStats, P)>>,
     partitions: Lent<Partition>,
     window: Range<Cycle>,
+    /// What arrives at its SMs.
+    arrivals: Vec<Delivery>,
     noticed: Noticed,
     /// How long that took.
     took: Duration,
@@ -318,6 +324,7 @@ impl<const N: usize, P: Probe> Default for Share<N, P> {
             sms: Vec::new(),
             partitions: Vec::new(),
             window: Cycle(0)..Cycle(0),
+            arrivals: Vec::new(),
             noticed: Noticed::default(),
             took: Duration::ZERO,
         }
@@ -327,6 +334,11 @@ impl<const N: usize, P: Probe> Default for Share<N, P> {
 impl<const N: usize, P: Probe> Share<N, P> {
     fn run(&mut self, context: &Context<'_>, memory: &Memory) {
         let start = Instant::now();
+        for (sm, arrival, reply) in self.arrivals.drain(..) {
+            if let Ok(place) = self.sms.binary_search_by_key(&sm, |(number, _)| *number) {
+                self.sms[place].1.receive(arrival, reply);
+            }
+        }
         let sms = self.sms.iter_mut().map(|(_, sm)| &mut **sm);
         let partitions = self.partitions.iter_mut().map(|(number, partition)| (*number, &mut **partition));
         self.noticed.clear();
@@ -389,6 +401,9 @@ struct Machine<'a, const N: usize, P: Probe> {
     noticed: Noticed,
     /// Partitions that an exchange has to look at.
     busy: Marks,
+    /// Several threads have run the last window.
+    apart: bool,
+    post: Post,
     start: Cycle,
     /// In cycles.
     window: u64,
@@ -445,6 +460,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
             end = Crew::with(threads, work, |crew| self.run(crew, None));
         }
         let end = end.map(|_| ());
+        self.deliver_all();
         // The host sees what coherent L1s hold and memory does not.
         self.show_host();
         Stopped { machine: self, end }
@@ -509,10 +525,11 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
     /// The next cycle, from `now` on, in which anything happens.
     fn next_event(&self, now: Cycle) -> Option<Cycle> {
         // Mostly some SM has something to do now; then nothing else matters.
-        if self.noticed.wake <= now {
+        let post = self.post.first;
+        if self.noticed.wake.min(post) <= now {
             return Some(now);
         }
-        let wakes = self.sms.iter().map(|sm| sm.wakes_at());
+        let wakes = self.sms.iter().map(|sm| sm.wakes_at()).chain([post]);
         let first = wakes.min().filter(|&at| at != Cycle::NEVER);
         if first.is_some_and(|at| at <= now) {
             return Some(now);
@@ -532,9 +549,18 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
     /// Runs everything through a window: each thread its share, or one alone all of it.
     fn advance(&mut self, window: Range<Cycle>, crew: &Crew<Share<N, P>>) {
         self.noticed.clear();
-        if crew.others() > 0 && self.pace.next_window(Instant::now) {
+        let threads = if crew.others() > 0 { self.pace.next_window(Instant::now) } else { 1 };
+        self.apart = threads > 1;
+        if self.apart {
+            if self.sms.hands() != threads {
+                self.deliver_all();
+                self.sms.deal_to(threads);
+                self.partitions.deal_to(threads);
+                (self.balance, self.post) = (Balance::default(), Post::new(threads));
+            }
             return self.advance_together(window, crew);
         }
+        self.deliver_all();
         let memory = self.memory.read().expect(NO_PANIC);
         let (sms, partitions) = (self.sms.iter_mut(), self.partitions.numbered());
         run_window(sms, partitions, (&self.context, &memory), &window, &mut self.noticed);
@@ -543,18 +569,27 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
         }
     }
 
+    /// Takes all replies that have crossed the network to their SMs.
+    fn deliver_all(&mut self) {
+        self.post.drain().for_each(|(sm, arrival, reply)| self.sms[sm].receive(arrival, reply));
+    }
+
     fn advance_together(&mut self, window: Range<Cycle>, crew: &Crew<Share<N, P>>) {
         let begin = Instant::now();
-        for other in 0..crew.others() {
+        let others = self.sms.hands() - 1;
+        for other in 0..others {
             crew.give(other, |share| {
                 share.window = window.clone();
+                self.post.swap(other, &mut share.arrivals);
                 self.sms.lend(other, &mut share.sms);
                 self.partitions.lend(other, &mut share.partitions);
             });
         }
+        // What is left is for the SMs that this thread has kept.
+        self.deliver_all();
         let memory = self.memory.read().expect(NO_PANIC);
         // The last hand may hold less than the others: it is the leader's, who has more to do.
-        let mine = crew.others();
+        let mine = others;
         let start = Instant::now();
         let sms = self.sms.of_hand(mine).map(|(_, sm)| sm);
         let partitions = self.partitions.of_hand(mine);
@@ -564,7 +599,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
         }
         let mut work = start.elapsed();
         self.balance.worked(mine, work);
-        for other in 0..crew.others() {
+        for other in 0..others {
             crew.take_back(other, |share, done| {
                 if !done {
                     share.run(&self.context, &memory);

@@ -4,6 +4,7 @@
 //! each thread sums up its own, and the leader reads the sums.
 
 use crate::kit::cycle::Cycle;
+use crate::time::network::message::Request;
 use crate::time::sm::Sm;
 use crate::time::sm::probe::Probe;
 
@@ -17,23 +18,23 @@ pub(super) struct Noticed {
     pub fault: bool,
     /// Another CTA fits on one of them.
     pub room: bool,
-    /// The numbers of those that have requests to send, in the order in which they were looked at.
-    pub senders: Vec<usize>,
+    /// Their requests with the cycles in which they are sent, SM by SM in the order in which these were looked at.
+    pub requests: Vec<(Cycle, Request)>,
     /// The numbers of partitions that did something.
     pub partitions: Vec<usize>,
 }
 
 impl Default for Noticed {
     fn default() -> Self {
-        let (senders, partitions) = (Vec::new(), Vec::new());
-        Noticed { wake: Cycle::NEVER, changed: false, fault: false, room: false, senders, partitions }
+        let (requests, partitions) = (Vec::new(), Vec::new());
+        Noticed { wake: Cycle::NEVER, changed: false, fault: false, room: false, requests, partitions }
     }
 }
 
 impl Noticed {
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        self.senders.clear();
+        self.requests.clear();
         self.partitions.clear();
         (self.wake, self.changed, self.fault, self.room) = (Cycle::NEVER, false, false, false);
     }
@@ -45,9 +46,7 @@ impl Noticed {
         self.changed |= std::mem::take(&mut sm.changed);
         self.fault |= sm.fault.is_some();
         self.room |= sm.has_room();
-        if !sm.memory.outbox.is_empty() {
-            self.senders.push(sm.id() as usize);
-        }
+        self.requests.append(&mut sm.memory.outbox);
     }
 
     /// Adds what another thread has noticed.
@@ -56,18 +55,17 @@ impl Noticed {
         self.changed |= other.changed;
         self.fault |= other.fault;
         self.room |= other.room;
-        self.senders.extend_from_slice(&other.senders);
+        self.requests.extend_from_slice(&other.requests);
         self.partitions.extend_from_slice(&other.partitions);
     }
 
-    /// The numbers of SMs with requests to send, in ascending order, each once.
-    pub(super) fn take_senders(&mut self) -> Vec<usize> {
-        let mut senders = std::mem::take(&mut self.senders);
-        if !senders.is_sorted_by(|one, other| one < other) {
-            senders.sort_unstable();
-            senders.dedup();
+    /// The requests in the order of their SMs, and of each SM in the order in which it sent them.
+    pub(super) fn take_requests(&mut self) -> Vec<(Cycle, Request)> {
+        let mut requests = std::mem::take(&mut self.requests);
+        if !requests.is_sorted_by_key(|(_, request)| request.from.number()) {
+            requests.sort_by_key(|(_, request)| request.from.number());
         }
-        senders
+        requests
     }
 }
 
@@ -122,6 +120,10 @@ impl Marks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::ids::Ticket;
+    use crate::kit::line::LineAddress;
+    use crate::time::network::message::{Asks, RequestKind};
+    use crate::time::network::node::Node;
 
     #[test]
     fn numbers_are_marked_once() {
@@ -137,11 +139,27 @@ mod tests {
 
     #[test]
     fn sums_of_threads_are_added_up() {
-        let mut all = Noticed { senders: vec![3, 7], wake: Cycle(9), ..Noticed::default() };
-        all.add(&Noticed { senders: vec![1, 7], wake: Cycle(5), fault: true, ..Noticed::default() });
-        assert!(all.fault && !all.room && all.wake == Cycle(5));
-        assert_eq!(all.take_senders(), [1, 3, 7]);
+        let request = |sm: u16, ticket: u32| Request {
+            line: LineAddress(0),
+            port: 0,
+            sectors: 1,
+            whole: 0,
+            kind: RequestKind::Read,
+            from: Node::Sm(sm),
+            ticket: Ticket(ticket),
+            asks: Asks::Nothing,
+            missed: false,
+            far: false,
+        };
+        let [of_3, of_7] = [vec![(Cycle(9), request(3, 0))], vec![(Cycle(4), request(7, 1))]];
+        let mut all = Noticed { requests: of_3, wake: Cycle(9), ..Noticed::default() };
+        let of_1 = vec![(Cycle(8), request(1, 2)), (Cycle(8), request(1, 0))];
+        all.add(&Noticed { requests: of_7, wake: Cycle(5), fault: true, ..Noticed::default() });
+        all.add(&Noticed { requests: of_1, wake: Cycle(6), room: true, ..Noticed::default() });
+        assert!(all.fault && all.room && !all.changed && all.wake == Cycle(5));
+        let tickets: Vec<_> = all.take_requests().iter().map(|(_, request)| request.ticket.0).collect();
+        assert_eq!(tickets, [2, 0, 0, 1]);
         all.clear();
-        assert_eq!((all.wake, all.take_senders()), (Cycle::NEVER, Vec::new()));
+        assert!(all.wake == Cycle::NEVER && all.take_requests().is_empty());
     }
 }

@@ -8,6 +8,15 @@ pub enum Node {
 }
 
 impl Node {
+    /// The number of an SM; the aggregator comes after all of them.
+    #[inline]
+    pub(crate) fn number(self) -> usize {
+        match self {
+            Node::Sm(sm) => usize::from(sm),
+            Node::Aggregator => usize::MAX,
+        }
+    }
+
     /// The half of the L2 that is near, where there are two. As on an H200, the first eight SMs to get CTAs (one of
     /// each pair) are near the same half, and of all SMs one half is near each.
     pub(crate) fn half(self) -> u32 {

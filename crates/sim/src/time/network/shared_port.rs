@@ -17,9 +17,6 @@ pub(crate) struct SharedPorts {
     sector_parts: u64,
     /// When each port is free, in parts of a cycle.
     free: Vec<u64>,
-    /// The requests of a port's SMs, with the cycle in which each comes and the SM that it is from. Empty between two
-    /// windows.
-    pub together: Vec<(Cycle, usize, Request)>,
 }
 
 impl SharedPorts {
@@ -31,7 +28,6 @@ impl SharedPorts {
             next_parts: parts(spec.next_sector_cycles.unwrap_or(spec.request_cycles)),
             sector_parts: parts(spec.sector_cycles),
             free: vec![0; sms.div_ceil(spec.sms as usize)],
-            together: Vec::new(),
         }
     }
 

@@ -13,6 +13,8 @@ pub(crate) struct Dealt<T> {
     numbers: Vec<usize>,
     /// The same by the hand that they belong to, so that lending costs no more than what is lent.
     held: Vec<Vec<usize>>,
+    /// By number, the hand.
+    owners: Vec<usize>,
 }
 
 /// What a hand holds, with the things' numbers, while a thread works on it.
@@ -31,7 +33,7 @@ impl<T> Dealt<T> {
     /// Room for `count` things, none of which has come.
     pub(crate) fn none_of(count: usize, hands: usize) -> Self {
         let things = (0..count).map(|_| None).collect();
-        Dealt { things, numbers: Vec::new(), held: vec![Vec::new(); hands] }
+        Dealt { things, numbers: Vec::new(), held: vec![Vec::new(); hands], owners: vec![0; count] }
     }
 
     /// A thing comes, and belongs to the next hand.
@@ -41,6 +43,13 @@ impl<T> Dealt<T> {
         self.things[number] = Some(thing);
         insert(&mut self.numbers, number);
         insert(&mut self.held[hand], number);
+        self.owners[number] = hand;
+    }
+
+    /// The hand that a thing, which has come, belongs to.
+    #[inline]
+    pub(crate) fn owner(&self, number: usize) -> usize {
+        self.owners[number]
     }
 
     /// How many there can be.
@@ -108,10 +117,25 @@ impl<T> Dealt<T> {
         self.held[hand].len()
     }
 
+    /// Deals everything anew, to so many hands.
+    pub(crate) fn deal_to(&mut self, hands: usize) {
+        self.held = vec![Vec::new(); hands];
+        for (place, &number) in self.numbers.iter().enumerate() {
+            self.held[place % hands].push(number);
+            self.owners[number] = place % hands;
+        }
+    }
+
+    /// To how many hands it is dealt.
+    pub(crate) fn hands(&self) -> usize {
+        self.held.len()
+    }
+
     /// The last thing of one hand goes to another.
     fn pass(&mut self, from: usize, to: usize) {
         if let Some(number) = self.held[from].pop() {
             insert(&mut self.held[to], number);
+            self.owners[number] = to;
         }
     }
 }
@@ -219,6 +243,17 @@ mod tests {
     }
 
     #[test]
+    fn things_are_dealt_anew() {
+        let mut dealt = Dealt::new((0..7).map(Box::new).collect(), 3);
+        dealt.deal_to(2);
+        assert_eq!((dealt.hands(), dealt.held(0), dealt.held(1)), (2, 4, 3));
+        assert!(
+            dealt.of_hand(1).map(|(number, _)| number).eq([1, 3, 5])
+                && dealt.iter().eq(&[0, 1, 2, 3, 4, 5, 6])
+        );
+    }
+
+    #[test]
     fn things_that_come_later_keep_the_order_of_their_numbers() {
         let mut dealt = Dealt::none_of(6, 2);
         [4, 0, 2].into_iter().for_each(|number| dealt.add(number, Box::new(number as i32)));
@@ -248,6 +283,7 @@ mod tests {
         }
         assert_eq!((most[0], most[most.len() - 1]), (Duration::from_micros(16), Duration::from_micros(10)));
         assert_eq!([dealt.held(0), dealt.held(1)], [5, 10]);
+        assert_eq!((0..15).filter(|&number| dealt.owner(number) == 0).count(), 5);
         assert!((0..15).all(|number| dealt[number] == number as i32));
         assert!(dealt.into_things().map(|(_, x)| *x).eq(0..15));
     }

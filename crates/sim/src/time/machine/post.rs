@@ -1,0 +1,62 @@
+//! Replies for SMs that another thread runs: it takes them to the SMs itself, so that what it needs of them stays in
+//! its processor's cache.
+
+use crate::kit::cycle::Cycle;
+use crate::time::network::message::Reply;
+
+/// The number of an SM, and what arrives there in a cycle.
+pub(super) type Delivery = (usize, Cycle, Reply);
+
+/// Replies that have not been taken to their SMs yet.
+#[derive(Debug)]
+pub(super) struct Post {
+    /// By the hand that holds the SM.
+    bags: Vec<Vec<Delivery>>,
+    /// When the first arrives, or [`Cycle::NEVER`].
+    pub first: Cycle,
+}
+
+impl Post {
+    pub(super) fn new(hands: usize) -> Post {
+        Post { bags: vec![Vec::new(); hands], first: Cycle::NEVER }
+    }
+
+    #[inline]
+    pub(super) fn put(&mut self, hand: usize, delivery: Delivery) {
+        self.first = self.first.min(delivery.1);
+        self.bags[hand].push(delivery);
+    }
+
+    /// Exchanges what is for a hand with an empty bag.
+    pub(super) fn swap(&mut self, hand: usize, bag: &mut Vec<Delivery>) {
+        debug_assert!(bag.is_empty(), "it has delivered everything");
+        std::mem::swap(&mut self.bags[hand], bag);
+    }
+
+    /// Everything.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Delivery> {
+        self.first = Cycle::NEVER;
+        self.bags.iter_mut().flat_map(|bag| bag.drain(..))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ids::Ticket;
+
+    #[test]
+    fn replies_are_kept_by_hand() {
+        let mut post = Post::new(2);
+        let delivery = |sm, at| (sm, Cycle(at), Reply::Answer(Ticket(0)));
+        [(1, delivery(4, 30)), (0, delivery(2, 20)), (1, delivery(5, 40))]
+            .into_iter()
+            .for_each(|(hand, delivery)| post.put(hand, delivery));
+        assert_eq!(post.first, Cycle(20));
+        let mut bag = Vec::new();
+        post.swap(1, &mut bag);
+        assert_eq!(bag, [delivery(4, 30), delivery(5, 40)]);
+        assert_eq!(post.drain().collect::<Vec<_>>(), [delivery(2, 20)]);
+        assert_eq!((post.first, post.drain().next()), (Cycle::NEVER, None));
+    }
+}
