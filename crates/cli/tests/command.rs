@@ -7,7 +7,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json as object};
 
 use support::scratch;
 
@@ -706,7 +706,7 @@ fn the_fast_model_says_how_far_off_it_may_be() {
     );
     let report = json(&good(&format!("{line} --json")));
     let estimate = &report["estimate"];
-    assert_eq!((&report["model"], &report["check"]), (&json!("fast"), &json!(true)));
+    assert_eq!((&report["model"], &report["check"]), (&object!("fast"), &object!(true)));
     assert!(estimate["timed_ctas"].as_u64() < report["ctas"].as_u64(), "{estimate}");
     let whole = good("work hashtable keys=500 buckets=64 --model fast");
     assert!(
@@ -728,7 +728,7 @@ fn speed_measures_the_error_of_the_fast_model() {
     for workload in workloads {
         // They wait, so that nothing is left out.
         assert_eq!(workload["timed_cycles"], workload["fast_cycles"], "{workload}");
-        assert_eq!((&workload["error"], &workload["timed_share"]), (&json!(0.0), &json!(1.0)));
+        assert_eq!((&workload["error"], &workload["timed_share"]), (&object!(0.0), &object!(1.0)));
     }
     assert!(good("speed --model fast --kernel treesort --repeat 1").contains("Error of the 0 workloads"));
     assert_eq!(code(&warploom("speed --kernel treesart")), 2);

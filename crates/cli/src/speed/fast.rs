@@ -26,7 +26,7 @@ const LARGE: &[Large] = &[
     Large { name: "heartwall", params: &["points=60", "frames=8"] },
     Large { name: "hotspot", params: &["size=512", "steps=24"] },
     Large { name: "bfs", params: &["vertices=262_144"] },
-    Large { name: "backprop", params: &["inputs=8_192", "units=4_096"] },
+    Large { name: "backprop", params: &["inputs=2_048", "units=2_048"] },
     Large { name: "lud", params: &["size=512"] },
     Large { name: "gaussian", params: &["size=256"] },
     Large { name: "pathfinder", params: &["columns=262_144", "rows=64"] },
@@ -34,7 +34,7 @@ const LARGE: &[Large] = &[
     Large { name: "streamcluster", params: &["points=65_536", "candidates=24"] },
     Large { name: "nn", params: &["points=4_194_304"] },
     Large { name: "cfd", params: &["cells=65_536", "steps=24"] },
-    Large { name: "lava", params: &["boxes=8"] },
+    Large { name: "lava", params: &["boxes=12", "each=32"] },
 ];
 
 /// A workload in both models.
