@@ -118,7 +118,7 @@ fn is_coherent(line: LineAddress) -> bool {
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// Handles the requests that slices served in the window that ended at `until`. Returns whether memory changed.
     pub(crate) fn serve_coherent(&mut self, memory: &mut Memory, until: Cycle) -> bool {
-        let slices = self.side.slices as usize;
+        let slices = self.side.routes.slices as usize;
         let mut changed = false;
         for partition in 0..self.partitions.len() {
             let mut served = std::mem::take(&mut self.partitions[partition].served);
@@ -151,7 +151,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 coherence.waiting -= 1;
                 let last = &mut coherence.last[port][0];
                 *last = at.max(*last);
-                self.replies.inject(port, *last, self.nodes.port(node), bytes, reply);
+                self.replies.network.inject(port, *last, self.nodes.port(node), bytes, reply);
             }
         }
         changed
@@ -194,12 +194,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         for action in std::mem::take(&mut coherence.directory.actions) {
             match action {
                 Action::Forward { at, request } => {
-                    let port = self.side.port(request.line);
+                    let port = self.side.routes.port(request.line);
                     let coherence = self.coherence.as_mut().expect("L1s are coherent");
                     coherence.forwards[port].push_back((at, request));
                 }
                 Action::Probe { at, node, probe } => {
-                    let port = self.side.port(probe.line);
+                    let port = self.side.routes.port(probe.line);
                     let coherence = self.coherence.as_mut().expect("L1s are coherent");
                     let id = coherence.probes.put(probe);
                     self.leave(port, at, node, 0, Reply::Probe(id));
@@ -216,7 +216,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     }
                 },
                 Action::Answer { at, request, grant, given, source } => {
-                    let port = self.side.port(request.line);
+                    let port = self.side.routes.port(request.line);
                     let Some(grant) = grant else {
                         if request.asks == Asks::GiveBack {
                             self.leave(port, at, request.from, 0, Reply::Answer(request.ticket));
@@ -261,10 +261,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let mut send = |node: Node, at: Cycle, line: LineAddress, given: Option<Box<Given>>| {
             let bytes = if given.is_some() { coherence.line_bytes } else { 0 };
             let response = coherence.given.put((line, given));
-            coherence.responses.inject(nodes.port(node), at, self.side.port(line), bytes, response);
+            coherence.responses.inject(nodes.port(node), at, self.side.routes.port(line), bytes, response);
         };
-        for sm in self.sms.iter_mut() {
-            let id = sm.id();
+        for at in 0..self.sms.count() {
+            let id = self.sms.number(at);
+            let sm = &mut self.sms[id];
             if !sm.memory.updates.is_empty() {
                 let updates = std::mem::take(&mut sm.memory.updates);
                 let shown = P::WATCHES_MEMORY && !self.cut_off;
@@ -279,13 +280,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             let responses = aggregator.responses().drain(..);
             responses.for_each(|(at, line, given)| send(Node::Aggregator, at, line, given));
         }
-        let shift = self.side.slices.trailing_zeros();
-        let low = self.side.slices - 1;
-        let place = |port: usize| (port >> shift, port as u32 & low);
+        let routes = Arc::clone(&self.side.routes);
+        let place = |port| routes.place(port);
         let mut arrived: Vec<(Cycle, Request)> = Vec::new();
         let (partitions, forwards) =
             (&self.partitions, &self.coherence.as_ref().expect("L1s are coherent").forwards);
-        self.requests.advance(
+        self.requests.network.advance(
             until,
             |port| {
                 let (partition, slice) = place(port);
@@ -299,7 +299,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 coherence.directory.accept(arrival, request);
                 changed |= self.carry_out(memory);
             } else {
-                let port = self.side.port(request.line);
+                let port = self.side.routes.port(request.line);
                 coherence.forwards[port].push_back((arrival, request));
             }
         }
@@ -330,14 +330,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
         }
         changed
-    }
-
-    /// How many replies a slice may send in the next window.
-    pub(crate) fn reply_room(&self, port: usize) -> u32 {
-        let room = self.replies.room(port);
-        let Some(coherence) = &self.coherence else { return room };
-        let waiting = MANY_PACKETS - room + coherence.leaving[port].len() as u32;
-        coherence.queue_packets.saturating_sub(waiting)
     }
 
     /// Writes dirty lines of coherent L1s to memory, without taking time: the host is about to read it.
@@ -381,4 +373,12 @@ fn report<const N: usize, P: Probe>(
         }
     }
     updates
+}
+/// How many replies the slice at a port may send in the next window.
+#[inline]
+pub(super) fn reply_room(replies: &Crossbar<Reply>, coherence: Option<&Coherence>, port: usize) -> u32 {
+    let room = replies.room(port);
+    let Some(coherence) = coherence else { return room };
+    let waiting = MANY_PACKETS - room + coherence.leaving[port].len() as u32;
+    coherence.queue_packets.saturating_sub(waiting)
 }

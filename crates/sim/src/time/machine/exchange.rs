@@ -4,18 +4,17 @@
 use super::*;
 use crate::exec::locks::holders::is_exclusive;
 use crate::exec::memory::access::MemoryOp;
-use crate::kit::ids::{ProbeId, Ticket};
+use crate::kit::ids::ProbeId;
 use crate::kit::lane_mask::LaneMask;
-use crate::time::l2::Role;
 use crate::time::sm::load_store::messages::Flight;
 use crate::time::sm::load_store::transfer::Transfer;
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// Ends a window at `until`: moves the bytes of served requests, and the messages of the window.
-    pub(super) fn exchange(&mut self, until: Cycle) {
+    pub(super) fn exchange(&mut self, until: Cycle, crew: &Crew<Share<N, P>>) {
         self.exchanged = until;
-        let slices = self.side.slices;
-        let mut memory = self.memory.write().expect(NO_PANIC);
+        let memory_lock = self.memory;
+        let mut memory = memory_lock.write().expect(NO_PANIC);
         let mut changed = false;
         if P::WATCHES_MEMORY && !self.cut_off {
             self.sms.iter_mut().for_each(|sm| sm.probe.window_ended());
@@ -23,52 +22,22 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if self.coherence.is_some() {
             changed |= self.serve_coherent(&mut memory, until);
         }
-        self.noticed.partitions.drain(..).for_each(|partition| self.busy.mark(partition));
-        self.busy.sort();
+        let has_errands = self.has_errands();
+        self.take_served(!has_errands);
+        if has_errands {
+            self.requests.sent = self.noticed.take_requests();
+            self.give_errands(until, crew);
+        }
         if self.apart {
             self.bring_near();
         }
-        for place in 0..self.busy.len() {
-            let partition = self.busy.number(place);
-            let mut served = std::mem::take(&mut self.partitions[partition].served);
-            for served in &served {
-                let request = &served.request;
-                match request.from {
-                    Node::Aggregator => {
-                        let aggregator = self.aggregator.as_mut().expect("it sent the request");
-                        changed |= aggregator.serve(request.ticket, &mut memory);
-                    }
-                    Node::Sm(id) => {
-                        let sm = &mut self.sms[id as usize];
-                        let lanes = serve(sm, &mut memory, &mut self.locks, request.ticket, !changed);
-                        changed |= !lanes.is_empty();
-                        if P::WATCHES_MEMORY && !self.cut_off {
-                            sm.show_served(request.ticket, lanes, served.cycle);
-                        }
-                        if let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) {
-                            let arrival = until.max(served.cycle + self.window);
-                            queues.grant_at(arrival);
-                            let what = (request.ticket, lanes);
-                            lock_queues::served(queues, sm, &self.context, &memory, what, until);
-                            lock_queues::deliver_grants(queues, &mut self.sms, arrival);
-                        }
-                    }
-                }
-                let port = partition * slices as usize + served.slice as usize;
-                let (sink, bytes) = (self.nodes.port(request.from), request.reply_bytes());
-                let answer = if served.far { Reply::FarAnswer } else { Reply::Answer };
-                self.replies.inject(port, served.cycle, sink, bytes, answer(request.ticket));
-            }
-            served.clear();
-            self.partitions[partition].served = served;
-        }
+        changed |= self.serve_all(&mut memory, until, !changed);
         if self.clusters.is_some() {
             self.exchange_clusters(until);
         }
         if let Some(shared) = &self.context.launch.chip.fetch.shared {
             self.exchange_lines(shared.sms, until);
         }
-        self.pass_on(until);
         self.leave_lock_queues(until, &memory);
         if self.coherence.is_some() || self.clusters.is_some() {
             // Messages of this exchange may have had effects in SMs.
@@ -76,67 +45,101 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         changed |= self.noticed.changed;
         self.any_fault |= self.noticed.fault;
-        let mut requests = self.noticed.take_requests();
-        self.send_requests(&mut requests);
-        requests.clear();
-        self.noticed.requests = requests;
-        changed |= self.exchange_with_firmware(&mut memory);
-        if self.coherence.is_some() {
-            changed |= self.exchange_coherent(&mut memory, until);
+        if has_errands {
+            self.take_back_errands(until, crew);
         } else {
-            self.advance_requests(until);
+            changed |= self.cross_alone(&mut memory, until);
         }
-        if self.atomic_window > 0 {
-            for place in 0..self.busy.len() {
-                for node in self.partitions[self.busy.number(place)].take_entered() {
-                    if let Node::Sm(sm) = node {
-                        self.atomics[sm as usize] -= 1;
-                    }
-                }
-            }
-        }
-        let (nodes, sms, far) = (self.nodes, &mut self.sms, self.side.far_cycles);
-        let (aggregator, coherence) = (&mut self.aggregator, &mut self.coherence);
-        let (post, later) = (&mut self.post, self.apart && coherence.is_none());
-        self.replies.advance(
-            until,
-            |_| u32::MAX,
-            |sink, arrival, &reply| {
-                let arrival = if let Reply::FarAnswer(_) = reply { arrival + far } else { arrival };
-                match nodes.node(sink) {
-                    Node::Sm(sm) if later => post.put(sms.owner(sm.into()), (sm.into(), arrival, reply)),
-                    node => Self::deliver(sms, aggregator, coherence, (node, arrival), reply),
-                }
-            },
-        );
-        if let Some(aggregator) = &mut self.aggregator {
-            aggregator.set_room(self.requests.room(self.nodes.port(Node::Aggregator)), until);
-        }
-        for at in 0..self.sms.count() {
-            let id = self.sms.number(at);
-            let atomics = match self.atomic_window {
-                0 => u32::MAX,
-                window => window.saturating_sub(self.atomics[id]),
-            };
-            let room = Room { packets: self.requests.room(id), atomics };
-            if self.told_room[id] != Some(room) {
-                self.told_room[id] = Some(room);
-                self.sms[id].set_room(room);
-            }
-        }
-        self.tell_partitions(until);
+        self.noticed.give_back(std::mem::take(&mut self.requests.sent));
+        self.requests.tell_sms(&mut self.sms);
         if changed {
             self.quiet_since = until;
         }
+    }
+
+    /// Moves messages through the network. Returns whether anything was changed on the way.
+    fn cross_alone(&mut self, memory: &mut Memory, until: Cycle) -> bool {
+        let mut changed = false;
+        self.requests.sent = self.noticed.take_requests();
+        if self.aggregator.is_none() && self.coherence.is_none() {
+            self.requests.cross(&mut self.partitions, until);
+        } else {
+            self.requests.pass_on(&mut self.partitions, until);
+            self.requests.send();
+            changed |= self.exchange_with_firmware(memory);
+            if self.coherence.is_some() {
+                changed |= self.exchange_coherent(memory, until);
+            } else {
+                self.requests.advance(&mut self.partitions, until);
+            }
+            self.requests.count_entries(&mut self.partitions);
+        }
+        let (nodes, sms) = (self.nodes, &mut self.sms);
+        let (aggregator, coherence) = (&mut self.aggregator, &mut self.coherence);
+        self.replies.cross_to(until, |port, arrival, reply| {
+            Self::deliver(sms, aggregator, coherence, (nodes.node(port), arrival), reply);
+        });
+        if let Some(aggregator) = &mut self.aggregator {
+            aggregator.set_room(self.requests.network.room(self.nodes.port(Node::Aggregator)), until);
+        }
+        let all = self.coherence.as_mut().is_some_and(|coherence| coherence.take_moved());
+        let (replies, coherence) = (&mut self.replies.network, self.coherence.as_deref());
+        self.requests.tell_slices(&mut self.partitions, until, |port| {
+            let moved = replies.take_moved(port) || all;
+            (moved, coherence::reply_room(replies, coherence, port))
+        });
+        changed
+    }
+
+    /// Takes what slices have served in the window. The answers join the network, `now` or when replies cross it.
+    fn take_served(&mut self, now: bool) {
+        let slices = self.side.routes.slices as usize;
+        let busy = &mut self.requests.busy;
+        self.noticed.partitions.drain(..).for_each(|partition| busy.mark(partition));
+        busy.sort();
+        for place in 0..busy.len() {
+            let partition = busy.number(place);
+            for served in self.partitions[partition].served.drain(..) {
+                self.replies.answer(partition * slices + served.slice as usize, &served, now);
+                self.served.push((served.cycle, served.request.from, served.request.ticket));
+            }
+        }
+    }
+
+    /// Requests that slices have served read and change memory. Returns whether any has changed it; it need not be
+    /// found out without `notice`.
+    fn serve_all(&mut self, memory: &mut Memory, until: Cycle, notice: bool) -> bool {
+        let mut changed = false;
+        let mut served = std::mem::take(&mut self.served);
+        for (cycle, from, ticket) in served.drain(..) {
+            let Node::Sm(id) = from else {
+                let aggregator = self.aggregator.as_mut().expect("it sent the request");
+                changed |= aggregator.serve(ticket, memory);
+                continue;
+            };
+            let sm = &mut self.sms[id as usize];
+            let lanes = serve(sm, memory, &mut self.locks, ticket, notice && !changed);
+            changed |= !lanes.is_empty();
+            if P::WATCHES_MEMORY && !self.cut_off {
+                sm.show_served(ticket, lanes, cycle);
+            }
+            if let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) {
+                let arrival = until.max(cycle + self.window);
+                queues.grant_at(arrival);
+                lock_queues::served(queues, sm, &self.context, memory, (ticket, lanes), until);
+                lock_queues::deliver_grants(queues, &mut self.sms, arrival);
+            }
+        }
+        self.served = served;
+        changed
     }
 
     /// Reads what this exchange will use of SMs that other threads have run. Each line comes from another processor's
     /// cache, and they come at the same time if none has to be known to find the next.
     fn bring_near(&self) {
         let served = || {
-            let busy = (0..self.busy.len()).map(|place| &self.partitions[self.busy.number(place)]);
-            busy.flat_map(|partition| &partition.served).filter_map(|served| match served.request.from {
-                Node::Sm(id) => Some((&self.sms[id as usize], served.request.ticket)),
+            self.served.iter().filter_map(|&(_, from, ticket)| match from {
+                Node::Sm(id) => Some((&self.sms[id as usize], ticket)),
                 Node::Aggregator => None,
             })
         };
@@ -170,112 +173,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 sm.hear_of_lines(&news, until);
             }
         }
-    }
-
-    /// Tells partitions what room they have for replies and for requests to their twins, where that may have changed.
-    fn tell_partitions(&mut self, until: Cycle) {
-        let slices = self.side.slices;
-        let has_twins = self.side.far_cycles > 0;
-        let answers_moved = self.coherence.as_mut().is_some_and(|coherence| coherence.take_moved());
-        // A partition and its twin follow each other.
-        let together = 1 + usize::from(has_twins);
-        for first in (0..self.partitions.len()).step_by(together) {
-            let pair = first..first + together;
-            let touched = pair.clone().any(|at| self.busy.contains(at));
-            let ports = first * slices as usize..pair.end * slices as usize;
-            if !self.replies.take_moved(ports) && !touched && !answers_moved {
-                continue;
-            }
-            for partition in pair {
-                for slice in 0..slices {
-                    let room = self.reply_room(partition * slices as usize + slice as usize);
-                    self.partitions[partition].set_reply_room(slice, until, room);
-                    if has_twins {
-                        let room = self.partitions[partition ^ 1].room_for_twin(slice);
-                        self.partitions[partition].set_twin_room(slice, until, room);
-                    }
-                }
-            }
-        }
-        self.busy.clear();
-    }
-
-    /// Hands the requests of SMs, which come SM by SM, to the network in the order in which they leave the ports.
-    fn send_requests(&mut self, requests: &mut [(Cycle, Request)]) {
-        let Some(mut ports) = self.shared_ports.take() else {
-            return requests.iter_mut().for_each(|(at, request)| self.send(*at, request));
-        };
-        let sharers = ports.sms();
-        let port_of = |request: &Request| request.from.number() / sharers;
-        for together in requests.chunk_by_mut(|(_, one), (_, other)| port_of(one) == port_of(other)) {
-            let port = port_of(&together[0].1);
-            if !together.is_sorted_by_key(|&(at, _)| at) {
-                together.sort_by_key(|&(at, _)| at);
-            }
-            for (at, request) in together {
-                let at = ports.pass(port, *at, request);
-                self.send(at, request);
-            }
-        }
-        self.shared_ports = Some(ports);
-    }
-
-    #[inline]
-    fn send(&mut self, at: Cycle, request: &mut Request) {
-        let (port, sm);
-        (port, request.far) = self.side.near_port(request);
-        sm = request.from.number();
-        // It uses up the room that its SM knows of.
-        self.told_room[sm] = None;
-        if self.atomic_window > 0 {
-            self.atomics[sm] += u32::from(request.is_awaited_atomic());
-        }
-        self.requests.inject(sm, at, port, request.request_bytes(), *request);
-    }
-
-    /// Requests for lines of the other half of the L2 cross to the slices that have them.
-    fn pass_on(&mut self, until: Cycle) {
-        if self.side.far_cycles == 0 {
-            return;
-        }
-        for place in 0..self.busy.len() {
-            let partition = self.busy.number(place);
-            let mut passed = std::mem::take(&mut self.partitions[partition].passed);
-            for passed in passed.drain(..) {
-                let arrival = until.max(passed.cycle + self.side.far_cycles);
-                self.partitions[partition ^ 1].accept_passed(arrival, &passed);
-                self.busy.mark(partition ^ 1);
-            }
-            self.partitions[partition].passed = passed;
-        }
-    }
-
-    /// Moves requests through the network to the slices.
-    fn advance_requests(&mut self, until: Cycle) {
-        let partitions = std::cell::RefCell::new(&mut self.partitions);
-        // A partition has a power of two of slices.
-        let (shift, low) = (self.side.slices.trailing_zeros(), self.side.slices - 1);
-        let place = |port: usize| (port >> shift, port as u32 & low);
-        let (floor, busy) = (&self.side.floor, &mut self.busy);
-        self.requests.advance(
-            until,
-            |port| {
-                let (partition, slice) = place(port);
-                partitions.borrow()[partition].room(slice)
-            },
-            |port, arrival, request| {
-                let (partition, slice) = place(port);
-                let partitions = &mut *partitions.borrow_mut();
-                let role = if request.far {
-                    partitions[partition ^ 1].role_of_twin(slice, request)
-                } else {
-                    Role::Home
-                };
-                let arrival = arrival + floor.distance(request.from, port, role == Role::Pass);
-                partitions[partition].accept_as(role, slice, arrival, request);
-                busy.mark(partition);
-            },
-        );
     }
 
     /// A message from a slice arrives at a node.

@@ -136,8 +136,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let source = self.nodes.port(Node::Aggregator);
         for (at, mut request) in aggregator.outbox().drain(..) {
             let port;
-            (port, request.far) = self.side.near_port(&request);
-            self.requests.inject(source, at, port, request.request_bytes(), request);
+            (port, request.far) = self.side.routes.near_port(&request);
+            self.requests.network.inject(source, at, port, request.request_bytes(), request);
         }
         if !aggregator.dispatcher.commands.is_empty() {
             self.commands.append(&mut aggregator.dispatcher.commands);

@@ -11,6 +11,7 @@ mod build;
 mod clusters;
 mod coherence;
 mod crew;
+mod errands;
 mod exchange;
 pub(crate) mod firmware;
 mod hangs;
@@ -18,6 +19,9 @@ mod lock_queues;
 mod noticed;
 pub(crate) mod plan;
 mod post;
+mod replies;
+mod requests;
+mod routes;
 mod sampling;
 mod starts;
 mod stopped;
@@ -43,6 +47,7 @@ use crate::exec::output::Output;
 use crate::exec::stop::{HangReason, Stop};
 use crate::exec::uninitialised::UninitialisedReads;
 use crate::kit::cycle::Cycle;
+use crate::kit::ids::Ticket;
 use crate::kit::line::LineAddress;
 use crate::time::aggregator::Unit;
 use crate::time::l2::Partition;
@@ -50,30 +55,30 @@ use crate::time::l2::lock_queue::LockQueues;
 use crate::time::machine::build::Builder;
 use crate::time::machine::clusters::Clusters;
 use crate::time::machine::coherence::Coherence;
-use crate::time::machine::crew::{Balance, Crew, Dealt, Lent, Pace};
+use crate::time::machine::crew::{Balance, Crew, Dealt, Hand, Held, Pace};
+use crate::time::machine::errands::Errand;
 use crate::time::machine::firmware::SaveAreas;
 use crate::time::machine::hangs::LivelockSearch;
 pub(crate) use crate::time::machine::hangs::LockPace;
-use crate::time::machine::noticed::{Marks, Noticed};
+use crate::time::machine::noticed::Noticed;
 use crate::time::machine::plan::Plan;
 use crate::time::machine::post::{Delivery, Post};
+use crate::time::machine::replies::Replies;
+use crate::time::machine::requests::Requests;
+use crate::time::machine::routes::Routes;
 use crate::time::machine::sampling::Sampling;
 pub(crate) use crate::time::machine::sampling::Settled;
 use crate::time::machine::starts::Starts;
 pub(crate) use crate::time::machine::stopped::{Finished, Stopped};
 pub(crate) use crate::time::machine::suspended::{Suspended, resume};
 use crate::time::machine::totals::{PartitionCounts, Sample, TimedStats};
-use crate::time::map::AddressMap;
 use crate::time::network::Crossbar;
-use crate::time::network::floor::Floor;
 use crate::time::network::message::{Reply, Request};
 use crate::time::network::node::{Node, NodePorts};
-use crate::time::network::shared_port::SharedPorts;
 use crate::time::sched::Policy;
 use crate::time::sched::accuracy::Branches;
 use crate::time::sm::front_end::decode::Decoded;
 use crate::time::sm::issue::spin_unit::SpinUnit;
-use crate::time::sm::load_store::Room;
 use crate::time::sm::load_store::messages::Purpose;
 use crate::time::sm::probe::Probe;
 use crate::time::sm::stats::SmStats;
@@ -85,14 +90,10 @@ pub(crate) struct MemorySide {
     // A launch deals the boxes out to its threads; a partition is large.
     #[allow(clippy::vec_box)]
     partitions: Vec<Box<Partition>>,
-    map: AddressMap,
-    slices: u32,
+    routes: Arc<Routes>,
     line_bytes: u64,
     /// The cycle after the last launch.
     now: Cycle,
-    /// What a message between the halves of the L2 takes longer; 0 if it has no halves.
-    far_cycles: u64,
-    floor: Floor,
     /// Parts of SMs of earlier launches, as good as new.
     parts: Vec<Parts>,
     /// The network of the last launch.
@@ -119,10 +120,7 @@ impl MemorySide {
         };
         MemorySide {
             partitions: (0..chip.l2.partitions).map(make).collect(),
-            map: AddressMap::new(&chip.l2, &chip.dram),
-            far_cycles: u64::from(chip.l2.far_cycles),
-            floor: Floor::new(chip),
-            slices: chip.l2.slices_per_partition,
+            routes: Arc::new(Routes::new(chip)),
             line_bytes: u64::from(chip.l2.cache.line_bytes),
             now: Cycle(0),
             parts: Vec::new(),
@@ -139,7 +137,7 @@ impl MemorySide {
         {
             return last;
         }
-        let ports = self.partitions.len() * self.slices as usize;
+        let ports = self.partitions.len() * self.routes.slices as usize;
         Network {
             senders,
             requests: Crossbar::new(senders, ports, &chip.interconnect, &chip.clock),
@@ -156,26 +154,9 @@ impl MemorySide {
     pub(crate) fn write_by_host(&mut self, address: u64, bytes: u64) {
         let first = LineAddress::of(address, self.line_bytes).0;
         for line in (first..address + bytes).step_by(self.line_bytes as usize).map(LineAddress) {
-            let (partition, slice) = self.map.slice_of(line);
+            let (partition, slice) = self.routes.map.slice_of(line);
             self.partitions[partition as usize].write_by_host(slice, line);
         }
-    }
-
-    /// The port of the crossbars that belongs to the slice of a line.
-    fn port(&self, line: LineAddress) -> usize {
-        usize::from(self.map.port_of(line))
-    }
-
-    /// The port of the slice that is near the sender of a request, and whether that is not the line's slice but its
-    /// twin in the other half of the L2.
-    #[inline]
-    fn near_port(&self, request: &Request) -> (usize, bool) {
-        debug_assert!(usize::from(request.port) == self.port(request.line));
-        let port = u32::from(request.port);
-        let far = self.far_cycles > 0 && port / self.slices % 2 != request.from.half();
-        // A slice and its twin are in neighbouring partitions.
-        let port = if far { port ^ self.slices } else { port };
-        (port as usize, far)
     }
 }
 
@@ -227,7 +208,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
     let builder = Builder::new(&context, options, several, start, make_probe);
     let waits = builder.waits();
     let sms = chip.sm.count as usize;
-    let ports = side.partitions.len() * side.slices as usize;
+    let ports = side.partitions.len() * side.routes.slices as usize;
     let before: Vec<_> =
         side.partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
     let threads = host_threads(options, sms);
@@ -235,25 +216,22 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
     let senders = sms + aggregator.is_some() as usize;
     let total = launch.shape.grid.iter().map(|&d| d as u64).product();
     let Network { requests, replies, .. } = side.network(chip, senders);
+    let requests = Requests::new(requests, chip, &side.routes);
+    let replies = Replies::new(replies, ports, nodes, side.routes.far_cycles);
     let mut machine = Machine::<N, P> {
         context,
         options,
-        requests,
-        atomic_window: chip.interconnect.atomic_window,
-        atomics: vec![0; sms],
-        shared_ports: chip.interconnect.port.as_ref().map(|port| SharedPorts::new(port, sms)),
-        replies,
+        requests: Held::new(requests),
+        replies: Held::new(replies),
         coherence: Coherence::new(chip, nodes, senders, ports),
         clusters: Clusters::new(launch),
         nodes,
-        told_room: vec![None; sms],
         noticed: Noticed { room: true, ..Noticed::default() },
-        busy: Marks::all(chip.l2.partitions as usize),
+        served: Vec::new(),
         apart: false,
-        post: Post::new(threads),
-        sms: Dealt::none_of(sms, threads),
+        sms: Dealt::none_of(sms, 1),
         builder,
-        partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
+        partitions: Held::new(Dealt::new(std::mem::take(&mut side.partitions), 1)),
         balance: Balance::default(),
         pace: Pace::new(threads),
         memory,
@@ -306,10 +284,11 @@ enum Progress {
     IsLong,
 }
 
-/// The part of a window that one thread runs.
+/// The part of a window that one thread runs, or of an exchange.
 struct Share<const N: usize, P: Probe> {
-    sms: Lent<Sm<N, (SmStats, P)>>,
-    partitions: Lent<Partition>,
+    errand: Option<Errand>,
+    sms: Option<Box<Hand<Sm<N, (SmStats, P)>>>>,
+    partitions: Option<Box<Hand<Partition>>>,
     window: Range<Cycle>,
     /// What arrives at its SMs.
     arrivals: Vec<Delivery>,
@@ -321,8 +300,9 @@ struct Share<const N: usize, P: Probe> {
 impl<const N: usize, P: Probe> Default for Share<N, P> {
     fn default() -> Self {
         Share {
-            sms: Vec::new(),
-            partitions: Vec::new(),
+            errand: None,
+            sms: None,
+            partitions: None,
             window: Cycle(0)..Cycle(0),
             arrivals: Vec::new(),
             noticed: Noticed::default(),
@@ -332,15 +312,23 @@ impl<const N: usize, P: Probe> Default for Share<N, P> {
 }
 
 impl<const N: usize, P: Probe> Share<N, P> {
-    fn run(&mut self, context: &Context<'_>, memory: &Memory) {
+    fn run(&mut self, context: &Context<'_>, memory: &RwLock<&mut Memory>) {
+        match &mut self.errand {
+            Some(errand) => errand.run(self.window.end),
+            None => self.run_window(context, &memory.read().expect(NO_PANIC)),
+        }
+    }
+
+    fn run_window(&mut self, context: &Context<'_>, memory: &Memory) {
         let start = Instant::now();
+        let (Some(sms), Some(partitions)) = (&mut self.sms, &mut self.partitions) else { return };
         for (sm, arrival, reply) in self.arrivals.drain(..) {
-            if let Ok(place) = self.sms.binary_search_by_key(&sm, |(number, _)| *number) {
-                self.sms[place].1.receive(arrival, reply);
+            if let Ok(place) = sms.binary_search_by_key(&sm, |(number, _)| *number) {
+                sms[place].1.receive(arrival, reply);
             }
         }
-        let sms = self.sms.iter_mut().map(|(_, sm)| &mut **sm);
-        let partitions = self.partitions.iter_mut().map(|(number, partition)| (*number, &mut **partition));
+        let sms = sms.iter_mut().map(|(_, sm)| &mut **sm);
+        let partitions = partitions.iter_mut().map(|(number, partition)| (*number, &mut **partition));
         self.noticed.clear();
         run_window(sms, partitions, (context, memory), &self.window, &mut self.noticed);
         self.took = start.elapsed();
@@ -372,17 +360,15 @@ struct Machine<'a, const N: usize, P: Probe> {
     /// Those that have had a CTA.
     sms: Dealt<Sm<N, (SmStats, P)>>,
     builder: Builder<P>,
-    partitions: Dealt<Partition>,
+    partitions: Held<Dealt<Partition>>,
     balance: Balance,
     pace: Pace,
     /// Read by all threads inside a window, changed only between windows.
     memory: &'a RwLock<&'a mut Memory>,
     side: &'a mut MemorySide,
     nodes: NodePorts,
-    requests: Crossbar<Request>,
-    /// If SMs share ports into it.
-    shared_ports: Option<SharedPorts>,
-    replies: Crossbar<Reply>,
+    requests: Held<Requests>,
+    replies: Held<Replies>,
     /// The control processor, if it runs firmware.
     aggregator: Option<Unit<'a>>,
     /// If kernels run together.
@@ -394,16 +380,12 @@ struct Machine<'a, const N: usize, P: Probe> {
     coherence: Option<Box<Coherence>>,
     /// If the kernel uses clusters.
     clusters: Option<Box<Clusters>>,
-    /// The room for requests that each SM knows of. SMs that another thread runs are far from this thread's cache, so
-    /// they are not written without need.
-    told_room: Vec<Option<Room>>,
     /// What was noticed of all SMs at the end of the last window.
     noticed: Noticed,
-    /// Partitions that an exchange has to look at.
-    busy: Marks,
+    /// Requests that slices have served in the last window: when, whose, and which.
+    served: Vec<(Cycle, Node, Ticket)>,
     /// Several threads have run the last window.
     apart: bool,
-    post: Post,
     start: Cycle,
     /// In cycles.
     window: u64,
@@ -429,10 +411,6 @@ struct Machine<'a, const N: usize, P: Probe> {
     before: Vec<PartitionCounts>,
     /// When messages were last exchanged.
     exchanged: Cycle,
-    /// How many atomics an SM may have on their way to the pipelines of slices; 0: any number.
-    atomic_window: u32,
-    /// How many each has, if there is a limit.
-    atomics: Vec<u32>,
     /// The launch was stopped: SMs are no longer observed.
     cut_off: bool,
     /// Some SM may have faulted.
@@ -454,7 +432,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
     /// Runs until the launch ends, the plan pauses, or it has to be stopped.
     fn go_on(mut self, threads: usize) -> Stopped<'a, N, P> {
         let (context, memory) = (self.context, self.memory);
-        let work = |share: &mut Share<N, P>| share.run(&context, &memory.read().expect(NO_PANIC));
+        let work = |share: &mut Share<N, P>| share.run(&context, memory);
         let mut end = self.run(&Crew::ALONE, (threads > 1).then(Instant::now));
         if let Ok(Progress::IsLong) = end {
             end = Crew::with(threads, work, |crew| self.run(crew, None));
@@ -486,7 +464,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
             };
             let until = now + self.window;
             self.advance(now..until, crew);
-            self.exchange(until);
+            self.exchange(until, crew);
             self.hear_of_ends();
             now = until;
             if let Some((kernel, fault)) = self.first_fault() {
@@ -525,7 +503,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
     /// The next cycle, from `now` on, in which anything happens.
     fn next_event(&self, now: Cycle) -> Option<Cycle> {
         // Mostly some SM has something to do now; then nothing else matters.
-        let post = self.post.first;
+        let post = self.replies.post.first;
         if self.noticed.wake.min(post) <= now {
             return Some(now);
         }
@@ -542,8 +520,11 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
     fn outside_events(&self) -> impl Iterator<Item = Cycle> {
         let partitions = self.partitions.iter().filter_map(|partition| partition.next_event());
         let coherence = self.coherence.as_ref().and_then(|coherence| coherence.next_event());
-        partitions
-            .chain([self.requests.next_event(), self.replies.next_event(), coherence].into_iter().flatten())
+        partitions.chain(
+            [self.requests.network.next_event(), self.replies.network.next_event(), coherence]
+                .into_iter()
+                .flatten(),
+        )
     }
 
     /// Runs everything through a window: each thread its share, or one alone all of it.
@@ -556,7 +537,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 self.deliver_all();
                 self.sms.deal_to(threads);
                 self.partitions.deal_to(threads);
-                (self.balance, self.post) = (Balance::default(), Post::new(threads));
+                (self.balance, self.replies.post) = (Balance::default(), Post::new(threads));
             }
             return self.advance_together(window, crew);
         }
@@ -571,7 +552,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
 
     /// Takes all replies that have crossed the network to their SMs.
     fn deliver_all(&mut self) {
-        self.post.drain().for_each(|(sm, arrival, reply)| self.sms[sm].receive(arrival, reply));
+        self.replies.post.drain().for_each(|(sm, arrival, reply)| self.sms[sm].receive(arrival, reply));
     }
 
     fn advance_together(&mut self, window: Range<Cycle>, crew: &Crew<Share<N, P>>) {
@@ -580,9 +561,9 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
         for other in 0..others {
             crew.give(other, |share| {
                 share.window = window.clone();
-                self.post.swap(other, &mut share.arrivals);
-                self.sms.lend(other, &mut share.sms);
-                self.partitions.lend(other, &mut share.partitions);
+                self.replies.post.swap(other, &mut share.arrivals);
+                share.sms = Some(self.sms.lend(other));
+                share.partitions = Some(self.partitions.lend(other));
             });
         }
         // What is left is for the SMs that this thread has kept.
@@ -591,8 +572,9 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
         // The last hand may hold less than the others: it is the leader's, who has more to do.
         let mine = others;
         let start = Instant::now();
-        let sms = self.sms.of_hand(mine).map(|(_, sm)| sm);
-        let partitions = self.partitions.of_hand(mine);
+        let sms = self.sms.of_hand(mine).iter_mut().map(|(_, sm)| &mut **sm);
+        let partitions = self.partitions.of_hand(mine).iter_mut();
+        let partitions = partitions.map(|(number, partition)| (*number, &mut **partition));
         run_window(sms, partitions, (&self.context, &memory), &window, &mut self.noticed);
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.run(&memory, window.end);
@@ -602,10 +584,10 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
         for other in 0..others {
             crew.take_back(other, |share, done| {
                 if !done {
-                    share.run(&self.context, &memory);
+                    share.run_window(&self.context, &memory);
                 }
-                self.sms.take_back(&mut share.sms);
-                self.partitions.take_back(&mut share.partitions);
+                self.sms.take_back(other, share.sms.take());
+                self.partitions.take_back(other, share.partitions.take());
                 self.noticed.add(&share.noticed);
                 self.balance.worked(other, share.took);
                 work += share.took;
@@ -618,7 +600,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
     /// After a launch was stopped early: accesses that warps have issued still reach memory, and the next launch finds
     /// an empty network.
     fn drain(&mut self) {
-        self.cut_off = true;
+        (self.cut_off, self.apart) = (true, false);
         loop {
             let sms = self.sms.iter().filter_map(|sm| sm.drains_at());
             let Some(next) = sms.chain(self.outside_events()).min() else { break };
@@ -633,7 +615,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
             self.noticed
                 .partitions
                 .extend(ran.filter_map(|(at, partition)| partition.run(until).then_some(at)));
-            self.exchange(until);
+            self.exchange(until, &Crew::ALONE);
         }
         self.side.now = self.exchanged;
     }

@@ -67,6 +67,12 @@ impl Noticed {
         }
         requests
     }
+
+    /// Takes an empty list for the requests of the next window.
+    pub(super) fn give_back(&mut self, requests: Vec<(Cycle, Request)>) {
+        debug_assert!(requests.is_empty() && self.requests.is_empty());
+        self.requests = requests;
+    }
 }
 
 /// Some of the numbers below a limit.

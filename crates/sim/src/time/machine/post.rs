@@ -12,19 +12,27 @@ pub(super) type Delivery = (usize, Cycle, Reply);
 pub(super) struct Post {
     /// By the hand that holds the SM.
     bags: Vec<Vec<Delivery>>,
+    /// By SM, that hand.
+    owners: Vec<u32>,
     /// When the first arrives, or [`Cycle::NEVER`].
     pub first: Cycle,
 }
 
 impl Post {
     pub(super) fn new(hands: usize) -> Post {
-        Post { bags: vec![Vec::new(); hands], first: Cycle::NEVER }
+        Post { bags: vec![Vec::new(); hands], owners: Vec::new(), first: Cycle::NEVER }
+    }
+
+    /// Learns which hand holds which SM.
+    pub(super) fn set_owners(&mut self, owners: impl Iterator<Item = u32>) {
+        self.owners.clear();
+        self.owners.extend(owners);
     }
 
     #[inline]
-    pub(super) fn put(&mut self, hand: usize, delivery: Delivery) {
+    pub(super) fn put(&mut self, delivery: Delivery) {
         self.first = self.first.min(delivery.1);
-        self.bags[hand].push(delivery);
+        self.bags[self.owners[delivery.0] as usize].push(delivery);
     }
 
     /// Exchanges what is for a hand with an empty bag.
@@ -49,9 +57,10 @@ mod tests {
     fn replies_are_kept_by_hand() {
         let mut post = Post::new(2);
         let delivery = |sm, at| (sm, Cycle(at), Reply::Answer(Ticket(0)));
-        [(1, delivery(4, 30)), (0, delivery(2, 20)), (1, delivery(5, 40))]
+        post.set_owners([0, 0, 0, 0, 1, 1].into_iter());
+        [delivery(4, 30), delivery(2, 20), delivery(5, 40)]
             .into_iter()
-            .for_each(|(hand, delivery)| post.put(hand, delivery));
+            .for_each(|delivery| post.put(delivery));
         assert_eq!(post.first, Cycle(20));
         let mut bag = Vec::new();
         post.swap(1, &mut bag);

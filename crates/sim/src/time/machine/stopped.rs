@@ -116,8 +116,8 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
         timed.since(&machine.before);
         timed.cycles = now.saturating_sub(machine.start);
         timed.policy = machine.options.policy.to_string();
-        timed.requests = machine.requests.stats();
-        timed.replies = machine.replies.stats();
+        timed.requests = machine.requests.network.stats();
+        timed.replies = machine.replies.network.stats();
         timed.samples = machine.all_samples(&timed);
         timed.aggregator = machine.firmware_stats(now);
         for sm in machine.sms.iter() {
@@ -144,10 +144,16 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
         machine.save_areas.free(&mut machine.memory.write().expect(NO_PANIC));
         machine.side.network = Some(Network {
             senders: machine.sms.len() + usize::from(machine.aggregator.is_some()),
-            requests: machine.requests,
-            replies: machine.replies,
+            requests: machine.requests.into_inner().network,
+            replies: machine.replies.into_inner().network,
         });
-        machine.side.partitions = machine.partitions.into_things().map(|(_, partition)| partition).collect();
+        machine.side.partitions = machine
+            .partitions
+            .into_inner()
+            .into_things()
+            .into_iter()
+            .map(|(_, partition)| partition)
+            .collect();
         let mut finished = Finished {
             end,
             warp_instructions: timed.total.warp_instructions(),

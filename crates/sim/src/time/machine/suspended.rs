@@ -2,6 +2,7 @@
 //! things and go on later, with more pieces.
 
 use super::*;
+use crate::time::machine::noticed::Marks;
 
 /// A machine between two runs of its plan. L2 and DRAM are back with the rest of the memory side.
 pub(crate) struct Suspended<const N: usize, P: Probe> {
@@ -12,11 +13,9 @@ pub(crate) struct Suspended<const N: usize, P: Probe> {
     pub(crate) notes: Vec<Notes>,
     sms: Dealt<Sm<N, (SmStats, P)>>,
     builder: Builder<P>,
-    requests: Crossbar<Request>,
-    shared_ports: Option<SharedPorts>,
-    replies: Crossbar<Reply>,
+    requests: Held<Requests>,
+    replies: Held<Replies>,
     coherence: Option<Box<Coherence>>,
-    told_room: Vec<Option<Room>>,
     start: Cycle,
     starts: Starts,
     locks: LockTable,
@@ -27,7 +26,6 @@ pub(crate) struct Suspended<const N: usize, P: Probe> {
     livelock: LivelockSearch,
     before: Vec<PartitionCounts>,
     exchanged: Cycle,
-    atomics: Vec<u32>,
 }
 
 impl<const N: usize, P: Probe> Stopped<'_, N, P> {
@@ -35,8 +33,12 @@ impl<const N: usize, P: Probe> Stopped<'_, N, P> {
     pub(crate) fn suspend(self) -> Suspended<N, P> {
         let Machine { side, context, mut sms, plan, partitions, .. } = self.machine;
         let (mut output, mut notes) = (Output::default(), vec![Notes::default(); 1 + context.others.len()]);
-        sms.iter_mut().for_each(|sm| sm.take_notes(&mut output, &mut notes));
-        side.partitions = partitions.into_things().map(|(_, partition)| partition).collect();
+        for at in 0..sms.count() {
+            let id = sms.number(at);
+            sms[id].take_notes(&mut output, &mut notes);
+        }
+        side.partitions =
+            partitions.into_inner().into_things().into_iter().map(|(_, partition)| partition).collect();
         side.now = self.machine.exchanged;
         Suspended {
             plan: plan.expect("it pauses"),
@@ -45,10 +47,8 @@ impl<const N: usize, P: Probe> Stopped<'_, N, P> {
             sms,
             builder: self.machine.builder,
             requests: self.machine.requests,
-            shared_ports: self.machine.shared_ports,
             replies: self.machine.replies,
             coherence: self.machine.coherence,
-            told_room: self.machine.told_room,
             start: self.machine.start,
             starts: self.machine.starts,
             locks: self.machine.locks,
@@ -59,7 +59,6 @@ impl<const N: usize, P: Probe> Stopped<'_, N, P> {
             livelock: self.machine.livelock,
             before: self.machine.before,
             exchanged: self.machine.exchanged,
-            atomics: self.machine.atomics,
         }
     }
 }
@@ -79,14 +78,13 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
         options,
         sms: suspended.sms,
         builder: suspended.builder,
-        partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
+        partitions: Held::new(Dealt::new(std::mem::take(&mut side.partitions), 1)),
         balance: Balance::default(),
         pace: Pace::new(threads),
         memory,
         side,
         nodes: NodePorts::new(chip.sm.count as usize),
         requests: suspended.requests,
-        shared_ports: suspended.shared_ports,
         replies: suspended.replies,
         aggregator: None,
         plan: Some(suspended.plan),
@@ -94,11 +92,9 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
         save_areas: SaveAreas::default(),
         coherence: suspended.coherence,
         clusters: None,
-        told_room: suspended.told_room,
         noticed: Noticed { room: true, ..Noticed::default() },
-        busy: Marks::all(chip.l2.partitions as usize),
+        served: Vec::new(),
         apart: false,
-        post: Post::new(threads),
         start: suspended.start,
         window: u64::from(chip.interconnect.latency_cycles),
         starts: suspended.starts,
@@ -115,8 +111,6 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
         next_sample: None,
         before: suspended.before,
         exchanged: suspended.exchanged,
-        atomic_window: chip.interconnect.atomic_window,
-        atomics: suspended.atomics,
         cut_off: false,
         any_fault: false,
         faulty: 0,
@@ -125,5 +119,8 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
         let units = machine.sms.iter_mut().filter_map(|sm| sm.spin_unit.as_mut());
         units.for_each(|unit| unit.encounters.add(branches.clone()));
     }
+    // The host may have written to any of them.
+    machine.requests.busy = Marks::all(chip.l2.partitions as usize);
+    machine.replies.post = Post::new(machine.sms.hands());
     machine.go_on(threads)
 }

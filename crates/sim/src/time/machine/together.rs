@@ -91,7 +91,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 let bytes = self.side.line_bytes;
                 let first = LineAddress::of(to, bytes).0;
                 for line in (first..to + data.len() as u64).step_by(bytes as usize).map(LineAddress) {
-                    let (partition, slice) = self.side.map.slice_of(line);
+                    let (partition, slice) = self.side.routes.map.slice_of(line);
                     self.partitions[partition as usize].write_by_host(slice, line);
                 }
             }
@@ -101,7 +101,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// The counters of the whole machine since the plan began.
     fn counts_now(&self) -> TimedStats {
         let mut counts = TimedStats::gather(&self.sms, &self.partitions, &self.locks);
-        (counts.requests, counts.replies) = (self.requests.stats(), self.replies.stats());
+        (counts.requests, counts.replies) = (self.requests.network.stats(), self.replies.network.stats());
         counts
     }
 

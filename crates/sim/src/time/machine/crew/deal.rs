@@ -7,18 +7,19 @@ use std::time::Duration;
 /// thread.
 #[derive(Debug)]
 pub(crate) struct Dealt<T> {
-    /// By number. What is lent or has not come is not here.
-    things: Vec<Option<Box<T>>>,
+    /// What is lent is not here. A hand is lent as a whole, by one pointer: of the things in it, the leader's processor
+    /// then touches none that it does not use.
+    hands: Vec<Option<Box<Hand<T>>>>,
+    /// By number, the hand, and the place there; `ABSENT` for what has not come.
+    places: Vec<(u32, u32)>,
     /// The numbers of those that have come, in ascending order.
     numbers: Vec<usize>,
-    /// The same by the hand that they belong to, so that lending costs no more than what is lent.
-    held: Vec<Vec<usize>>,
-    /// By number, the hand.
-    owners: Vec<usize>,
 }
 
-/// What a hand holds, with the things' numbers, while a thread works on it.
-pub(crate) type Lent<T> = Vec<(usize, Box<T>)>;
+/// Things with their numbers, in the order of these.
+pub(crate) type Hand<T> = Vec<(usize, Box<T>)>;
+
+const ABSENT: (u32, u32) = (u32::MAX, 0);
 
 const IS_LENT: &str = "what is lent comes back before anybody asks for it";
 
@@ -32,29 +33,26 @@ impl<T> Dealt<T> {
 
     /// Room for `count` things, none of which has come.
     pub(crate) fn none_of(count: usize, hands: usize) -> Self {
-        let things = (0..count).map(|_| None).collect();
-        Dealt { things, numbers: Vec::new(), held: vec![Vec::new(); hands], owners: vec![0; count] }
+        Dealt { hands: empty(hands), places: vec![ABSENT; count], numbers: Vec::new() }
     }
 
     /// A thing comes, and belongs to the next hand.
     pub(crate) fn add(&mut self, number: usize, thing: Box<T>) {
-        debug_assert!(self.things[number].is_none(), "each comes once");
-        let hand = self.numbers.len() % self.held.len();
-        self.things[number] = Some(thing);
-        insert(&mut self.numbers, number);
-        insert(&mut self.held[hand], number);
-        self.owners[number] = hand;
+        debug_assert!(self.places[number] == ABSENT, "each comes once");
+        let hand = self.numbers.len() % self.hands.len();
+        let place = self.numbers.partition_point(|&other| other < number);
+        self.numbers.insert(place, number);
+        self.put(hand, number, thing);
     }
 
-    /// The hand that a thing, which has come, belongs to.
-    #[inline]
-    pub(crate) fn owner(&self, number: usize) -> usize {
-        self.owners[number]
+    /// By number, the hands that things belong to.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = u32> {
+        self.places.iter().map(|&(hand, _)| hand)
     }
 
     /// How many there can be.
     pub(crate) fn len(&self) -> usize {
-        self.things.len()
+        self.places.len()
     }
 
     /// How many have come.
@@ -72,103 +70,107 @@ impl<T> Dealt<T> {
     /// The thing with a number, if it has come and is not lent.
     #[inline]
     pub(crate) fn get(&self, number: usize) -> Option<&T> {
-        self.things[number].as_deref()
+        let (hand, at) = self.places[number];
+        let hand = self.hands.get(hand as usize)?.as_deref()?;
+        Some(&hand[at as usize].1)
     }
 
     /// All that have come, in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.numbers.iter().map(|&number| self.things[number].as_deref().expect(IS_LENT))
+        self.numbers.iter().map(|&number| &self[number])
     }
 
-    /// All that have come, in the order of their numbers.
+    /// All that have come, hand by hand.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        among(&mut self.things, &self.numbers).map(|(_, thing)| thing.as_deref_mut().expect(IS_LENT))
+        self.numbered().map(|(_, thing)| thing)
     }
 
     /// The same with their numbers.
     pub(crate) fn numbered(&mut self) -> impl Iterator<Item = (usize, &mut T)> {
-        among(&mut self.things, &self.numbers).map(|(at, thing)| (at, thing.as_deref_mut().expect(IS_LENT)))
+        let hands = self.hands.iter_mut().flat_map(|hand| hand.as_deref_mut().expect(IS_LENT));
+        hands.map(|(number, thing)| (*number, &mut **thing))
     }
 
-    /// What a hand holds, with the numbers. Things of other hands may be lent.
-    pub(crate) fn of_hand(&mut self, hand: usize) -> impl Iterator<Item = (usize, &mut T)> {
-        among(&mut self.things, &self.held[hand])
-            .map(|(number, thing)| (number, thing.as_deref_mut().expect(IS_LENT)))
+    /// What a hand holds.
+    pub(crate) fn of_hand(&mut self, hand: usize) -> &mut Hand<T> {
+        self.hands[hand].as_deref_mut().expect(IS_LENT)
     }
 
     /// Lends what a hand holds.
-    pub(crate) fn lend(&mut self, hand: usize, to: &mut Lent<T>) {
-        let held = among(&mut self.things, &self.held[hand]);
-        to.extend(held.map(|(number, thing)| (number, thing.take().expect(IS_LENT))));
+    pub(crate) fn lend(&mut self, hand: usize) -> Box<Hand<T>> {
+        self.hands[hand].take().expect(IS_LENT)
     }
 
     /// Takes back what was lent.
-    pub(crate) fn take_back(&mut self, lent: &mut Lent<T>) {
-        lent.drain(..).for_each(|(number, thing)| self.things[number] = Some(thing));
+    pub(crate) fn take_back(&mut self, hand: usize, lent: Option<Box<Hand<T>>>) {
+        debug_assert!(lent.is_some() && self.hands[hand].is_none());
+        self.hands[hand] = lent;
     }
 
     /// All that have come, with their numbers, in the order of these.
-    pub(crate) fn into_things(self) -> impl Iterator<Item = (usize, Box<T>)> {
-        let things = self.things.into_iter().enumerate();
-        things.filter_map(|(number, thing)| Some((number, thing?)))
+    pub(crate) fn into_things(self) -> Hand<T> {
+        let hands = self.hands.into_iter().flat_map(|hand| *hand.expect(IS_LENT));
+        let mut things: Hand<T> = hands.collect();
+        things.sort_by_key(|&(number, _)| number);
+        things
     }
 
     fn held(&self, hand: usize) -> usize {
-        self.held[hand].len()
+        self.hands[hand].as_ref().expect(IS_LENT).len()
     }
 
     /// Deals everything anew, to so many hands.
     pub(crate) fn deal_to(&mut self, hands: usize) {
-        self.held = vec![Vec::new(); hands];
-        for (place, &number) in self.numbers.iter().enumerate() {
-            self.held[place % hands].push(number);
-            self.owners[number] = place % hands;
+        let hands = std::mem::replace(&mut self.hands, empty(hands));
+        let mut things: Hand<T> = hands.into_iter().flat_map(|hand| *hand.expect(IS_LENT)).collect();
+        things.sort_by_key(|&(number, _)| number);
+        for (place, (number, thing)) in things.into_iter().enumerate() {
+            self.put(place % self.hands.len(), number, thing);
         }
     }
 
     /// To how many hands it is dealt.
     pub(crate) fn hands(&self) -> usize {
-        self.held.len()
+        self.hands.len()
     }
 
     /// The last thing of one hand goes to another.
     fn pass(&mut self, from: usize, to: usize) {
-        if let Some(number) = self.held[from].pop() {
-            insert(&mut self.held[to], number);
-            self.owners[number] = to;
+        if let Some((number, thing)) = self.of_hand(from).pop() {
+            self.put(to, number, thing);
+        }
+    }
+
+    /// A thing joins those of a hand.
+    fn put(&mut self, hand: usize, number: usize, thing: Box<T>) {
+        let held = self.hands[hand].as_deref_mut().expect(IS_LENT);
+        let place = held.partition_point(|&(other, _)| other < number);
+        held.insert(place, (number, thing));
+        for (at, &(number, _)) in held.iter().enumerate().skip(place) {
+            self.places[number] = (hand as u32, at as u32);
         }
     }
 }
 
-/// Adds a number to ascending ones.
-fn insert(numbers: &mut Vec<usize>, number: usize) {
-    let place = numbers.partition_point(|&other| other < number);
-    numbers.insert(place, number);
-}
-
-/// The elements with some numbers, which ascend. Few of many may be asked for: those between them are passed over.
-#[inline]
-fn among<'a, E>(elements: &'a mut [E], numbers: &'a [usize]) -> impl Iterator<Item = (usize, &'a mut E)> {
-    let (mut rest, mut first) = (elements, 0);
-    numbers.iter().filter_map(move |&number| {
-        let (passed, later) = std::mem::take(&mut rest).split_at_mut(number + 1 - first);
-        (rest, first) = (later, number + 1);
-        passed.last_mut().map(|element| (number, element))
-    })
+/// Hands that hold nothing.
+fn empty<T>(hands: usize) -> Vec<Option<Box<Hand<T>>>> {
+    (0..hands).map(|_| Some(Box::default())).collect()
 }
 
 impl<T> Index<usize> for Dealt<T> {
     type Output = T;
     #[inline]
     fn index(&self, number: usize) -> &T {
-        self.things[number].as_deref().expect(IS_LENT)
+        let (hand, at) = self.places[number];
+        &self.hands[hand as usize].as_deref().expect(IS_LENT)[at as usize].1
     }
 }
 
 impl<T> IndexMut<usize> for Dealt<T> {
     #[inline]
     fn index_mut(&mut self, number: usize) -> &mut T {
-        self.things[number].as_deref_mut().expect(IS_LENT)
+        let (hand, at) = self.places[number];
+        &mut self.hands[hand as usize].as_deref_mut().expect(IS_LENT)[at as usize].1
     }
 }
 
@@ -229,16 +231,19 @@ mod tests {
             assert_eq!(dealt.len(), 7);
             dealt.iter_mut().for_each(|x| *x += 10);
             dealt[3] += 100;
-            let mut lent = Lent::new();
-            for hand in 0..hands {
-                assert_eq!(dealt.of_hand(hand).count(), dealt.held(hand));
-                assert!(dealt.held(hand) >= 7 / hands);
-                dealt.lend(hand, &mut lent);
-            }
-            lent.iter_mut().for_each(|(_, x)| **x += 1000);
-            dealt.take_back(&mut lent);
+            assert!((0..hands).all(|hand| dealt.held(hand) >= 7 / hands));
+            let mut lent: Vec<_> = (0..hands).map(|hand| dealt.lend(hand)).collect();
+            assert_eq!(dealt.get(3), None);
+            lent.iter_mut().flat_map(|hand| hand.iter_mut()).for_each(|(_, x)| **x += 1000);
+            lent.into_iter().enumerate().for_each(|(hand, things)| dealt.take_back(hand, Some(things)));
             assert_eq!(dealt.iter().copied().collect::<Vec<_>>(), [1010, 1011, 1012, 1113, 1014, 1015, 1016]);
-            assert!(dealt.into_things().map(|(_, x)| *x).eq([1010, 1011, 1012, 1113, 1014, 1015, 1016]));
+            assert!(
+                dealt
+                    .into_things()
+                    .into_iter()
+                    .map(|(_, x)| *x)
+                    .eq([1010, 1011, 1012, 1113, 1014, 1015, 1016])
+            );
         }
     }
 
@@ -248,7 +253,7 @@ mod tests {
         dealt.deal_to(2);
         assert_eq!((dealt.hands(), dealt.held(0), dealt.held(1)), (2, 4, 3));
         assert!(
-            dealt.of_hand(1).map(|(number, _)| number).eq([1, 3, 5])
+            dealt.of_hand(1).iter().map(|(number, _)| *number).eq([1, 3, 5])
                 && dealt.iter().eq(&[0, 1, 2, 3, 4, 5, 6])
         );
     }
@@ -260,12 +265,14 @@ mod tests {
         assert_eq!((dealt.len(), dealt.count(), dealt.number(1)), (6, 3, 2));
         assert_eq!((dealt.get(1), dealt.get(4)), (None, Some(&4)));
         assert_eq!([dealt.held(0), dealt.held(1)], [2, 1]);
-        assert!(dealt.of_hand(0).eq([(2, &mut 2), (4, &mut 4)]) && dealt.of_hand(1).eq([(0, &mut 0)]));
-        let mut lent = Lent::new();
-        dealt.lend(0, &mut lent);
-        dealt.take_back(&mut lent);
-        assert!(dealt.iter().eq(&[0, 2, 4]) && dealt.iter_mut().eq([&mut 0, &mut 2, &mut 4]));
-        assert!(dealt.into_things().map(|(number, x)| (number, *x)).eq([(0, 0), (2, 2), (4, 4)]));
+        assert_eq!(
+            (&dealt.lend(0)[..], &dealt.lend(1)[..]),
+            (&[(2, 2.into()), (4, 4.into())][..], &[(0, 0.into())][..])
+        );
+        dealt.take_back(0, Some(vec![(2, 20.into()), (4, 40.into())].into()));
+        dealt.take_back(1, Some(vec![(0, 10.into())].into()));
+        assert!(dealt.iter().eq(&[10, 20, 40]) && dealt.iter_mut().eq([&mut 20, &mut 40, &mut 10]));
+        assert_eq!(dealt.into_things(), [(0, 10.into()), (2, 20.into()), (4, 40.into())]);
     }
 
     #[test]
@@ -283,8 +290,8 @@ mod tests {
         }
         assert_eq!((most[0], most[most.len() - 1]), (Duration::from_micros(16), Duration::from_micros(10)));
         assert_eq!([dealt.held(0), dealt.held(1)], [5, 10]);
-        assert_eq!((0..15).filter(|&number| dealt.owner(number) == 0).count(), 5);
+        assert_eq!(dealt.owners().filter(|&owner| owner == 0).count(), 5);
         assert!((0..15).all(|number| dealt[number] == number as i32));
-        assert!(dealt.into_things().map(|(_, x)| *x).eq(0..15));
+        assert!(dealt.into_things().into_iter().map(|(_, x)| *x).eq(0..15));
     }
 }

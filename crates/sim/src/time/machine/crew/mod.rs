@@ -6,13 +6,15 @@
 //! the leader does all jobs ([`Pace`]), and the others sleep.
 
 mod deal;
+mod held;
 mod pace;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-pub(crate) use crate::time::machine::crew::deal::{Balance, Dealt, Lent};
+pub(crate) use crate::time::machine::crew::deal::{Balance, Dealt, Hand};
+pub(crate) use crate::time::machine::crew::held::Held;
 pub(crate) use crate::time::machine::crew::pace::Pace;
 
 /// Polls of a post before a waiting thread yields the processor.
@@ -29,19 +31,23 @@ const BEGUN: u8 = 2;
 const DONE: u8 = 3;
 const CLOSED: u8 = 4;
 
-/// Where a job is handed to a thread and back. On a separate cache line, because the others poll theirs all the time.
-#[repr(align(128))]
+/// Where a job is handed to a thread and back.
 struct Post<J> {
-    state: AtomicU8,
-    job: Mutex<J>,
+    state: Apart<AtomicU8>,
+    job: Apart<Mutex<J>>,
 }
+
+/// Something on cache lines of its own (hosts fetch them in pairs): a thread polls its state all the time, and others
+/// would wait for the line with each write to what lies beside it.
+#[repr(align(128))]
+struct Apart<T>(T);
 
 impl<J> Post<J> {
     /// Waits until the post is in a state other than `state`; returns the new state.
     fn leaves(&self, state: u8) -> u8 {
         let mut looks = 0;
         loop {
-            match self.state.load(Ordering::Acquire) {
+            match self.state.0.load(Ordering::Acquire) {
                 found if found != state => return found,
                 _ if looks < LOOKS => std::hint::spin_loop(),
                 _ if looks < LOOKS_AWAKE => std::thread::yield_now(),
@@ -53,7 +59,7 @@ impl<J> Post<J> {
 
     /// Moves from one state to another. Returns false if it is not in state `from`.
     fn moves(&self, from: u8, to: u8) -> bool {
-        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        self.state.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Does jobs until the post is closed.
@@ -69,9 +75,9 @@ impl<J> Post<J> {
         loop {
             if self.moves(GIVEN, BEGUN) {
                 let _done = Done(self);
-                work(&mut self.job.lock().expect("nobody panicked with this job before"));
+                work(&mut self.job.0.lock().expect("nobody panicked with this job before"));
             }
-            match self.state.load(Ordering::Acquire) {
+            match self.state.0.load(Ordering::Acquire) {
                 CLOSED => return,
                 GIVEN => {}
                 idle => {
@@ -98,13 +104,13 @@ impl<J: Default + Send> Crew<J> {
         struct Close<'a, J>(&'a [Post<J>]);
         impl<J> Drop for Close<'_, J> {
             fn drop(&mut self) {
-                self.0.iter().for_each(|post| post.state.store(CLOSED, Ordering::Release));
+                self.0.iter().for_each(|post| post.state.0.store(CLOSED, Ordering::Release));
             }
         }
         let pool = || rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
         // If no threads can be had, the leader works alone.
         let Some(pool) = (threads > 1).then(pool).flatten() else { return lead(&Crew::ALONE) };
-        let post = |_| Post { state: AtomicU8::new(EMPTY), job: Mutex::new(J::default()) };
+        let post = |_| Post { state: Apart(AtomicU8::new(EMPTY)), job: Apart(Mutex::new(J::default())) };
         let crew = Crew { posts: (1..threads).map(post).collect() };
         pool.scope(|scope| {
             for post in &crew.posts {
@@ -128,8 +134,8 @@ impl<J> Crew<J> {
     /// Gives a thread a job, which `fill` makes of its last one. That must have been taken back.
     pub(crate) fn give(&self, thread: usize, fill: impl FnOnce(&mut J)) {
         let post = &self.posts[thread];
-        fill(&mut post.job.lock().expect("nobody panicked with this job before"));
-        post.state.store(GIVEN, Ordering::Release);
+        fill(&mut post.job.0.lock().expect("nobody panicked with this job before"));
+        post.state.0.store(GIVEN, Ordering::Release);
     }
 
     /// Waits until a thread has done its job, or takes back a job that it has not begun. `fetch` gets the job, and
@@ -140,9 +146,9 @@ impl<J> Crew<J> {
         if done {
             post.leaves(BEGUN);
         }
-        fetch(&mut post.job.lock().expect("a thread of the crew panicked"), done);
+        fetch(&mut post.job.0.lock().expect("a thread of the crew panicked"), done);
         if done {
-            post.state.store(EMPTY, Ordering::Release);
+            post.state.0.store(EMPTY, Ordering::Release);
         }
     }
 }
@@ -187,7 +193,7 @@ mod tests {
             |job: &mut u32| assert_eq!(*job, 0, "the job panics"),
             |crew| {
                 crew.give(0, |job| *job = 1);
-                while crew.posts[0].state.load(Ordering::Relaxed) == GIVEN {}
+                while crew.posts[0].state.0.load(Ordering::Relaxed) == GIVEN {}
                 crew.take_back(0, |_, _| ());
             },
         );
