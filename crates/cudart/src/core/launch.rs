@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use warploom::isa::{Op, Special};
-use warploom::{Arg, Error, FaultKind, Kernel, Launch, Model, Report, SimModel};
+use warploom::{Arg, Error, FaultKind, Kernel, Launch, Report, SimModel};
 
 use crate::core::error::{CudaError, Result};
 use crate::core::graphs::Work;

@@ -134,10 +134,15 @@ impl Tags {
         &mut self.lines[way.index()]
     }
 
-    /// How many ways hold a line, and of how many.
-    pub(crate) fn held(&self) -> (u64, u64) {
-        let held = self.numbers.iter().filter(|&&number| number != LineNumber::NONE).count();
-        (held as u64, self.numbers.len() as u64)
+    /// How often lines have been used: a moment, for [`Tags::held_since`].
+    pub(crate) fn uses(&self) -> u64 {
+        self.uses
+    }
+
+    /// How many ways hold a line that was used since a moment, and of how many.
+    pub(crate) fn held_since(&self, uses: u64) -> (u64, u64) {
+        let held = self.lines.iter().filter(|line| line.number != LineNumber::NONE && line.last_use > uses);
+        (held.count() as u64, self.lines.len() as u64)
     }
 
     pub(crate) fn ways(&self) -> impl Iterator<Item = Way> + use<> {

@@ -21,6 +21,7 @@ use std::hint::select_unpredictable;
 use crate::chip::timing::{AtomicSpec, ClockSpec, DramSpec, L2Spec};
 use crate::kit::cycle::Cycle;
 use crate::kit::line::LineAddress;
+use crate::time::cache::Tags;
 use crate::time::dram::{Channel, DramStats};
 use crate::time::l2::fetch::Fill;
 pub(crate) use crate::time::l2::slice::Role;
@@ -274,10 +275,9 @@ impl Partition {
         channel.into_iter().flatten().fold(wake, Cycle::min)
     }
 
-    /// How many lines its slices hold, and how many they can hold.
-    pub(crate) fn held(&self) -> (u64, u64) {
-        let of_slices = self.slices.iter().map(Slice::held);
-        of_slices.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    /// The tags of its slices.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = &Tags> {
+        self.slices.iter().map(Slice::tags)
     }
 
     pub fn stats(&self) -> &PartitionStats {

@@ -209,6 +209,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
     let waits = builder.waits();
     let sms = chip.sm.count as usize;
     let ports = side.partitions.len() * side.routes.slices as usize;
+    let sampling = options.until_settled.then(|| Sampling::new(launch, side));
     let before: Vec<_> =
         side.partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
     let threads = host_threads(options, sms);
@@ -239,7 +240,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         start,
         window: chip.interconnect.latency_cycles as u64,
         starts: Starts::new(chip, start),
-        sampling: options.until_settled.then(|| Sampling::new(launch)),
+        sampling,
         next_cta: 0,
         total: if aggregator.is_some() || plan.is_some() { 0 } else { total },
         aggregator,

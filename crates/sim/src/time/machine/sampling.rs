@@ -1,6 +1,7 @@
 //! The timed part of a fast launch: CTAs start until the machine executes them at a steady rate.
 //!
-//! An L2 that fills up is not in a steady state: once it is full, it evicts, and writes back. If it will be full before
+//! At first the L2 holds what the host and earlier launches left there; while the launch's own lines take its place, it
+//! is in no steady state: it evicts what costs nothing, and nothing has to be written back. If it will be taken before
 //! the launch ends, the waves since then count.
 //!
 //! The unit of time is a wave: as many CTAs as are resident at once. CTAs that start together often stay in step, so
@@ -8,11 +9,12 @@
 //! the chip runs empty, is timed like the first.
 
 use super::*;
+use crate::time::cache::Tags;
 
 /// Two stretches of waves are alike if their cycles per warp instruction differ by no more than this share.
 const ALIKE: f64 = 0.03;
 
-/// An L2 counts as full when it holds this share of its lines: addresses seldom fill all sets alike.
+/// The L2 counts as full when this share of its lines was used by the launch: addresses seldom fill all sets alike.
 const FULL: f64 = 0.9;
 
 /// A moment at which another wave of CTAs had started.
@@ -29,7 +31,9 @@ pub(super) struct Sampling {
     /// CTAs that are resident at once.
     wave: u64,
     marks: Vec<Mark>,
-    /// Lines that the L2 held at the last mark.
+    /// By slice, how often its lines had been used when the launch began.
+    uses: Vec<u64>,
+    /// Lines of the L2 that the launch had used, at the last mark.
     held: u64,
     /// Marks from when the L2 was still filling up.
     filling: usize,
@@ -47,9 +51,10 @@ pub(crate) struct Settled {
 }
 
 impl Sampling {
-    pub(super) fn new(launch: &Launch<'_>) -> Sampling {
+    pub(super) fn new(launch: &Launch<'_>, side: &MemorySide) -> Sampling {
         let wave = u64::from(launch.occupancy.ctas_per_sm) * u64::from(launch.chip.sm.count);
-        Sampling { wave, marks: Vec::new(), held: 0, filling: 0, settled: None }
+        let uses = side.partitions.iter().flat_map(|partition| partition.tags()).map(Tags::uses).collect();
+        Sampling { wave, marks: Vec::new(), uses, held: 0, filling: 0, settled: None }
     }
 
     /// Whether another wave has started when `ctas` have.
@@ -57,7 +62,7 @@ impl Sampling {
         self.settled.is_none() && ctas >= self.wave * (self.marks.len() as u64 + 1)
     }
 
-    /// The L2 holds so many lines of so many. While it fills up fast enough to be full before so many waves have
+    /// The launch has used so many lines of the L2, of so many. While it fills up fast enough to be full before so many waves have
     /// passed, what happens does not say what will.
     fn note_l2(&mut self, (held, lines): (u64, u64), waves: u64) {
         let added = held.saturating_sub(std::mem::replace(&mut self.held, held));
@@ -96,8 +101,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         let instructions = self.sms.iter().map(|sm| sm.probe.0.warp_instructions()).sum();
         let waves = (self.total - self.next_cta) / sampling.wave;
-        let of_partitions = self.partitions.iter().map(|partition| partition.held());
-        sampling.note_l2(of_partitions.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)), waves);
+        let numbers = 0..self.partitions.len();
+        let tags = numbers.filter_map(|number| self.partitions.get(number)).flat_map(Partition::tags);
+        let of_slices = tags.zip(&sampling.uses).map(|(tags, &uses)| tags.held_since(uses));
+        sampling.note_l2(of_slices.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)), waves);
         sampling.marks.push(Mark { at: now, instructions });
         let left = waves * sampling.wave;
         if left > 0
@@ -126,7 +133,7 @@ mod tests {
             Mark { at: Cycle(at), instructions: 1000 * wave as u64 }
         };
         let marks = start.enumerate().map(mark).collect();
-        Sampling { wave: 1, marks, held: 0, filling: 0, settled: None }.rate()
+        Sampling { wave: 1, marks, uses: Vec::new(), held: 0, filling: 0, settled: None }.rate()
     }
 
     #[test]
@@ -140,7 +147,8 @@ mod tests {
 
     #[test]
     fn waves_that_fill_the_l2_do_not_count() {
-        let mut sampling = Sampling { wave: 1, marks: Vec::new(), held: 0, filling: 0, settled: None };
+        let mut sampling =
+            Sampling { wave: 1, marks: Vec::new(), uses: Vec::new(), held: 0, filling: 0, settled: None };
         for (wave, held) in [20, 40, 60, 80, 95, 98, 98].into_iter().enumerate() {
             sampling.note_l2((held, 100), 50);
             let instructions = 1000 * wave as u64;
@@ -148,7 +156,8 @@ mod tests {
             assert_eq!(sampling.rate().is_some(), wave == 6, "wave {wave}");
         }
         // It will not be full before the launch ends.
-        let mut sampling = Sampling { wave: 1, marks: Vec::new(), held: 0, filling: 0, settled: None };
+        let mut sampling =
+            Sampling { wave: 1, marks: Vec::new(), uses: Vec::new(), held: 0, filling: 0, settled: None };
         sampling.note_l2((5, 100), 10);
         assert_eq!(sampling.filling, 0);
     }

@@ -240,9 +240,8 @@ impl Slice {
     }
 
     /// From now on it tells whose atomics enter its pipeline.
-    /// How many lines it holds, and how many it can hold.
-    pub(crate) fn held(&self) -> (u64, u64) {
-        self.tags.held()
+    pub(crate) fn tags(&self) -> &Tags {
+        &self.tags
     }
 
     pub(crate) fn tell_entries(&mut self) {
