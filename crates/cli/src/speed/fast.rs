@@ -167,7 +167,8 @@ impl Compared {
 fn summary(all: &[Compared]) -> String {
     let errors: Vec<f64> =
         all.iter().filter(|one| one.timed_share < 1.0).map(|one| one.error.abs()).collect();
-    let (most, sum) = (errors.iter().copied().fold(0.0, f64::max), errors.iter().sum::<f64>());
+    let (most, sum) =
+        (errors.iter().copied().fold(0.0, f64::max), errors.iter().fold(0.0, |sum, error| sum + error));
     let mean = sum / errors.len().max(1) as f64;
     let times = |of: fn(&Compared) -> f64| all.iter().map(of).sum::<f64>();
     format!(
