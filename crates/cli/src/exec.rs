@@ -58,7 +58,7 @@ const NVIDIAS: [&str; 9] = [
 pub(crate) fn exec(options: &ExecOptions) -> Result<Exit, Failure> {
     let options = &with_link(options.clone())?;
     let measures = options.compare || options.profile.is_some() || options.report.is_some();
-    if measures && options.sim.model == ModelName::Functional {
+    if measures && options.sim.model != ModelName::Timing {
         return Err(Failure::input("--profile, --report and --compare need the timed model"));
     }
     check_timed(&options.timed)?;
@@ -164,7 +164,7 @@ fn variables(options: &ExecOptions) -> Result<Vec<(&'static str, OsString)>, Fai
     add("WARPLOOM_CHIP", options.chip.chip.clone().map(Into::into));
     let set = options.chip.set.join("\n");
     add("WARPLOOM_SET", (!set.is_empty()).then(|| set.into()));
-    add("WARPLOOM_MODEL", (options.sim.model == ModelName::Functional).then(|| "functional".into()));
+    add("WARPLOOM_MODEL", Some(options.sim.model.name().into()));
     add("WARPLOOM_SCHED", options.sim.sched.clone().map(Into::into));
     add("WARPLOOM_BOWS", options.sim.bows.then(|| "1".into()));
     add(

@@ -33,6 +33,9 @@ pub(crate) fn write_observations(
     Ok(trace)
 }
 
+/// Options that show what every cycle of a launch was spent on.
+const OF_WHOLE_LAUNCHES: [&str; 4] = ["--profile", "--report", "--trace", "--sample"];
+
 fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
     let asked = [
         (options.profile.is_some(), "--profile"),
@@ -53,6 +56,11 @@ fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
         }
         Some((_, option)) if options.sim.model == ModelName::Functional && !option.starts_with("--check") => {
             Err(Failure::input(format!("{option} needs the timed model: the functional one has no clock")))
+        }
+        Some((_, option)) if options.sim.model == ModelName::Fast && OF_WHOLE_LAUNCHES.contains(&option) => {
+            Err(Failure::input(format!(
+                "{option} needs the timed model: the fast one times only parts of a run"
+            )))
         }
         _ => Ok(()),
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use warploom::isa::Ty;
-use warploom::{Device, Error, HangKind, Kernel, Launch, Model, Report};
+use warploom::{Device, Error, Estimate, HangKind, Kernel, Launch, Model, Report};
 use warploom_lab::kernel::{self, ArgSpec, KernelFile, PrepareError, Prepared, format_value, json_value};
 
 use crate::arg::BufferRef;
@@ -419,6 +419,9 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
         ("cycles", format!("{}, IPC {ipc:.3} (warp instructions per cycle)", grouped(report.cycles))),
         ("time", format!("kernel {} + launch overhead {}", seconds(kernel_s), seconds(overhead))),
     ];
+    if let Some(estimate) = &report.estimate {
+        lines.push(("estimate", estimate_text(report, estimate)));
+    }
     if let (Some(stalls), Some(all)) = (&report.stalls, report.warp_cycles) {
         // A profile also knows which of these cycles were spent spinning.
         let text = match &report.profile {
@@ -474,6 +477,30 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
         lines.push(("energy", energy_text(energy, kernel_s)));
     }
     lines
+}
+
+/// How much of a run in the fast model was timed, and how far off its cycles may be.
+fn estimate_text(report: &Report, estimate: &Estimate) -> String {
+    let mut text = format!(
+        "timed: {} of {} in {} of {}, {:.1}% of the warp instructions",
+        grouped(estimate.timed_ctas),
+        counted(report.ctas, "CTA"),
+        grouped(estimate.timed_launches),
+        counted(estimate.launches, "launch").replace("launchs", "launches"),
+        percent(estimate.timed_warp_insts, report.warp_insts)
+    );
+    match estimate.timed_warp_insts < report.warp_insts {
+        true => {
+            let error = 100.0 * estimate.error;
+            text.push_str(&format!("; samples differ by {error:.1}% of the cycles; {}", Estimate::MEASURED));
+            text.push_str("; all counters are scaled");
+        }
+        false => text.push_str("; nothing is estimated"),
+    }
+    for reason in &estimate.timed_because {
+        text.push_str(&format!("; as a whole where {reason}"));
+    }
+    text
 }
 
 /// What a real GPU took: the kernel alone, and what the events around it say.
@@ -583,6 +610,7 @@ pub(crate) fn how(model: Model) -> &'static str {
     match model {
         Model::Timing => "timed model",
         Model::Functional => "functional model",
+        Model::Fast => "fast model",
         Model::Hardware => "a real GPU",
     }
 }

@@ -7,7 +7,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json as object};
 
 use support::scratch;
 
@@ -750,6 +750,44 @@ fn speed_refuses_what_it_cannot_measure() {
         let errors = stderr(&output);
         assert!(code(&output) == 2 && errors.contains(message), "{line}: {errors}");
     }
+}
+
+#[test]
+fn the_fast_model_says_how_far_off_it_may_be() {
+    let line = "work vecadd size=400_000 --model fast";
+    let text = good(line);
+    assert!(
+        text.contains("vecadd on gtx480, fast model:") && text.contains("of the cycles; all counters"),
+        "{text}"
+    );
+    let report = json(&good(&format!("{line} --json")));
+    let estimate = &report["estimate"];
+    assert_eq!((&report["model"], &report["check"]), (&object!("fast"), &object!(true)));
+    assert!(estimate["timed_ctas"].as_u64() < report["ctas"].as_u64(), "{estimate}");
+    let whole = good("work hashtable keys=500 buckets=64 --model fast");
+    assert!(
+        whole.contains("nothing is estimated; as a whole where its loops wait for other threads"),
+        "{whole}"
+    );
+    for option in ["--profile", "--sample 1000"] {
+        let refused = warploom(&format!("{line} {option}"));
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(code(&refused) == 2 && error.contains("the fast one times only parts"), "{option}: {error}");
+    }
+}
+
+#[test]
+fn speed_measures_the_error_of_the_fast_model() {
+    let report = json(&good("speed --model fast --kernel treebuild,treesort --repeat 1 --json"));
+    let workloads = report["workloads"].as_array().unwrap();
+    assert_eq!(workloads.len(), 2);
+    for workload in workloads {
+        // They wait, so that nothing is left out.
+        assert_eq!(workload["timed_cycles"], workload["fast_cycles"], "{workload}");
+        assert_eq!((&workload["error"], &workload["timed_share"]), (&object!(0.0), &object!(1.0)));
+    }
+    assert!(good("speed --model fast --kernel treesort --repeat 1").contains("Error of the 0 workloads"));
+    assert_eq!(code(&warploom("speed --kernel treesart")), 2);
 }
 
 #[test]

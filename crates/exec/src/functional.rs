@@ -50,6 +50,15 @@ struct Resident<const N: usize> {
 
 /// Runs a launch until it ends or has to be stopped.
 pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -> Stopped<'a, N> {
+    run_rest(launch, memory, 0)
+}
+
+/// Runs what is left of a launch whose first CTAs have ended.
+pub fn run_rest<'a, const N: usize>(
+    launch: &'a Launch<'a>,
+    memory: &'a mut Memory,
+    first: u64,
+) -> Stopped<'a, N> {
     let execution = Execution {
         launch,
         memory: Global::Now(memory),
@@ -67,7 +76,8 @@ pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -
         execution,
         program: Program::new(launch, !waits.polls.is_empty()),
         residents: Vec::new(),
-        next_cta: 0,
+        first,
+        next_cta: first,
         total,
         thread_instructions: 0,
         uninitialised: UninitialisedReads::default(),
@@ -142,7 +152,7 @@ impl<const N: usize> Stopped<'_, N> {
 
     pub fn finish(self) -> Finished {
         let Stopped { machine, end } = self;
-        let begun = machine.next_cta;
+        let begun = machine.next_cta - machine.first;
         let effects = *machine.execution.effects;
         Finished {
             end,
@@ -170,6 +180,8 @@ struct Machine<'a, const N: usize> {
     /// For straight runs.
     program: Program<N>,
     residents: Vec<Resident<N>>,
+    /// CTAs that have ended before.
+    first: u64,
     next_cta: u64,
     total: u64,
     /// Instructions times lanes that were active, whatever the guard says.
@@ -286,7 +298,7 @@ impl<const N: usize> Machine<'_, N> {
         let sms = self.launch.chip.sm.count as u64;
         // CTAs of a cluster begin and leave together: all of them are residents next to each other.
         let size = self.launch.shape.cluster_ctas() as usize;
-        let slots = (sms * self.launch.occupancy.ctas_per_sm as u64).min(self.total);
+        let slots = (sms * self.launch.occupancy.ctas_per_sm as u64).min(self.total - self.first);
         let slots = slots / size as u64 * size as u64;
         for slot in 0..slots {
             let place = ((slot % sms) as u32, (slot / sms) as u32);

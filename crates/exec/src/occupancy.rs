@@ -88,6 +88,8 @@ pub enum Unlaunchable {
     KernelCount(usize),
     #[error("kernels that run together cannot be {0}: launch them one by one")]
     Together(&'static str),
+    #[error("a launch cannot be {0} in the fast model, which times only parts of it: use the timed model")]
+    Fast(&'static str),
     #[error("a plan of {0} kernels; there can be 1 to 65535")]
     PlannedKernels(usize),
     #[error("piece {piece} of a plan is to follow piece {before}, which comes later")]

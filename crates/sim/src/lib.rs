@@ -37,7 +37,9 @@ pub use crate::explain::lock_warnings::LockWarning;
 pub use crate::explain::samples::samples_csv;
 pub use crate::explain::trace::{Sms, Trace, TraceOptions};
 pub use crate::gpu::outcome::{LaunchError, Stats};
-pub use crate::gpu::{Checks, Gpu, LoadedKernel, LoadedModule, MakeObserver, Model, ModuleError, Timing};
+pub use crate::gpu::{
+    Checks, Estimate, Gpu, LoadedKernel, LoadedModule, MakeObserver, Model, ModuleError, Timing,
+};
 pub use crate::time::machine::totals::{Sample, TimedStats};
 
 /// Kernels and copies of several streams, which run together ([`Gpu::run_plan`]).

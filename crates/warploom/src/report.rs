@@ -9,6 +9,8 @@ use serde::{Serialize, Serializer};
 use warploom_sim::Occupancy;
 use warploom_sim::profile::Profile;
 
+use crate::estimate::Estimate;
+
 /// Counters of a unit by name.
 pub type Counters = BTreeMap<&'static str, u64>;
 
@@ -20,6 +22,8 @@ pub enum Model {
     Timing,
     /// Values only; see [`SimModel::Functional`](crate::SimModel::Functional).
     Functional,
+    /// Samples of the timed model, the rest estimated; see [`SimModel::Fast`](crate::SimModel::Fast).
+    Fast,
     /// A real GPU.
     Hardware,
 }
@@ -30,8 +34,14 @@ impl Model {
         match self {
             Model::Timing => "timing",
             Model::Functional => "functional",
+            Model::Fast => "fast",
             Model::Hardware => "hardware",
         }
+    }
+
+    /// Whether its cycles are those of a simulated clock, if only estimated.
+    pub const fn is_timed(self) -> bool {
+        matches!(self, Model::Timing | Model::Fast)
     }
 }
 
@@ -130,6 +140,9 @@ pub struct Report {
     /// kernel's start to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<u64>,
+    /// Which part was timed, and how far off the cycles may be. Fast model only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
     /// What the kernel printed with `printf`.
     pub output: String,
     /// Reads of memory that was never written, one entry per instruction, if the device checks for them.

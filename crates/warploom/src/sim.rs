@@ -16,6 +16,7 @@ use warploom_sim::{
 
 use crate::backend::{Backend, LoadedModule};
 use crate::error::{Error, Result};
+use crate::estimate;
 use crate::firmware::{FirmwareRun, Task};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
@@ -48,6 +49,9 @@ pub enum SimModel {
     Timing,
     /// Values only: warps run one after the other, as fast as the host can, and no cycle is modelled.
     Functional,
+    /// Samples of CTAs and launches cycle by cycle; the rest has the right values and estimated cycles
+    /// ([`Report::estimate`]). For large programs. No trace, profile, samples over time or observers.
+    Fast,
 }
 
 /// The warp scheduling policies of the timed model: name and a line of description.
@@ -86,6 +90,7 @@ impl Sim {
         let model = match options.model {
             SimModel::Timing => warploom_sim::Model::Timed(options.timing),
             SimModel::Functional => warploom_sim::Model::Functional,
+            SimModel::Fast => warploom_sim::Model::Fast(options.timing),
         };
         let checks = Checks {
             uninitialised: options.check_uninitialised,
@@ -127,9 +132,17 @@ impl Sim {
     fn timing(&mut self, what: &str) -> Result<&mut Timing> {
         match &mut self.model {
             warploom_sim::Model::Timed(timing) => Ok(timing),
-            warploom_sim::Model::Functional => {
+            warploom_sim::Model::Functional | warploom_sim::Model::Fast(_) => {
                 Err(Error::Misuse(format!("{what} in the timed model only (SimOptions::model)")))
             }
+        }
+    }
+
+    /// How kernels run together that firmware or a plan starts. The fast model times all of them.
+    fn timing_together(&self, what: &str) -> Result<&Timing> {
+        match &self.model {
+            warploom_sim::Model::Timed(timing) | warploom_sim::Model::Fast(timing) => Ok(timing),
+            warploom_sim::Model::Functional => Err(Error::Misuse(format!("only the timed model {what}"))),
         }
     }
 }
@@ -252,10 +265,8 @@ impl Backend for Sim {
         let model = match launch.model {
             None => &self.model,
             Some(SimModel::Functional) => &warploom_sim::Model::Functional,
-            Some(SimModel::Timing) => match &self.model {
-                timed @ warploom_sim::Model::Timed(_) => timed,
-                warploom_sim::Model::Functional => &warploom_sim::Model::Timed(self.timing.clone()),
-            },
+            Some(SimModel::Timing) => &warploom_sim::Model::Timed(self.timing.clone()),
+            Some(SimModel::Fast) => &warploom_sim::Model::Fast(self.timing.clone()),
         };
         let result = self.gpu.launch(model, sim_kernel(kernel)?, shape, params, &limits, workspace);
         let wall = start.elapsed();
@@ -271,9 +282,7 @@ impl Backend for Sim {
 
     fn run_firmware(&mut self, run: FirmwareRun<'_>) -> Result<Report> {
         let FirmwareRun { tasks, limits, firmware } = run;
-        let warploom_sim::Model::Timed(timing) = &self.model else {
-            return Err(Error::Misuse("only the timed model runs firmware".to_string()));
-        };
+        let timing = &self.timing_together("runs firmware")?.clone();
         let shapes = tasks.iter().map(Task::shape);
         let mut kernels = Vec::new();
         for (task, shape) in tasks.iter().zip(shapes) {
@@ -302,9 +311,7 @@ impl Backend for Sim {
     }
 
     fn run_plan(&mut self, plan: Plan) -> Result<PlanRun> {
-        let warploom_sim::Model::Timed(timing) = &self.model else {
-            return Err(Error::Misuse("only the timed model runs kernels together".to_string()));
-        };
+        let timing = &self.timing_together("runs kernels together")?.clone();
         let before = self.planned.pieces;
         if plan.before != before {
             return Err(Error::Misuse(match before {
@@ -539,8 +546,29 @@ fn report(
     };
     if let Some(timed) = stats.timed {
         add_timing(&mut report, chip, &timed);
+        if let Some(estimate) = stats.estimate {
+            add_estimate(&mut report, chip, &timed, estimate);
+        }
     }
     report
+}
+
+/// Makes the figures of the timed part those of the whole launch.
+fn add_estimate(report: &mut Report, chip: &Chip, timed: &TimedStats, estimate: warploom_sim::Estimate) {
+    report.model = Model::Fast;
+    let share = |whole: u64, part: u64| whole as f64 / part.max(1) as f64;
+    let work = share(report.warp_insts, timed.total.warp_instructions());
+    set_cycles(report, chip, estimate.cycles);
+    if estimate.timed_warp_instructions < report.warp_insts {
+        estimate::scale(report, work, share(estimate.cycles, timed.cycles));
+    }
+    report.estimate = Some(estimate.into());
+}
+
+fn set_cycles(report: &mut Report, chip: &Chip, cycles: u64) {
+    report.cycles = cycles;
+    report.ipc = Some(if cycles > 0 { report.warp_insts as f64 / cycles as f64 } else { 0.0 });
+    report.kernel_s = Some(cycles as f64 / (chip.clock.core_mhz as f64 * 1e6));
 }
 
 fn race(race: warploom_sim::Race) -> Race {
@@ -577,9 +605,7 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
     report.model = Model::Timing;
     report.sched = Some(timed.policy.clone());
     report.bows = Some(timed.bows.is_some());
-    report.cycles = timed.cycles;
-    report.ipc = Some(if timed.cycles > 0 { report.warp_insts as f64 / timed.cycles as f64 } else { 0.0 });
-    report.kernel_s = Some(timed.cycles as f64 / (chip.clock.core_mhz as f64 * 1e6));
+    set_cycles(report, chip, timed.cycles);
     let possible = chip.peak_dram_bytes_per_cycle() * timed.cycles as f64;
     report.dram_utilisation = Some(if possible > 0.0 { timed.dram.bytes as f64 / possible } else { 0.0 });
     report.launch_overhead_ns = Some(chip.launch.overhead_ns as u64);

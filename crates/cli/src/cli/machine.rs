@@ -211,6 +211,20 @@ pub enum ModelName {
     Timing,
     /// Values without timing, as fast as the host can
     Functional,
+    /// Samples of CTAs and launches cycle by cycle, estimates for the rest: for large programs. The output says how
+    /// much was timed and how far off the cycles may be (docs/fast.md)
+    Fast,
+}
+
+impl ModelName {
+    /// As it is written.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ModelName::Timing => "timing",
+            ModelName::Functional => "functional",
+            ModelName::Fast => "fast",
+        }
+    }
 }
 
 impl From<ModelName> for SimModel {
@@ -218,6 +232,7 @@ impl From<ModelName> for SimModel {
         match name {
             ModelName::Functional => SimModel::Functional,
             ModelName::Timing => SimModel::Timing,
+            ModelName::Fast => SimModel::Fast,
         }
     }
 }

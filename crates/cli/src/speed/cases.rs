@@ -76,7 +76,7 @@ pub(super) fn for_memory(chip: &Chip) -> Run {
 }
 
 /// Runs a built-in workload. A wrong result is a failure.
-fn work(gpu: &mut Device, name: &str, params: &[&str]) -> Result<Report, Failure> {
+pub(super) fn work(gpu: &mut Device, name: &str, params: &[&str]) -> Result<Report, Failure> {
     let workload = Workload::find(name)?;
     let outcome = workload.run(gpu, &workload.values(params)?, &|launch| launch)?;
     match outcome.check {

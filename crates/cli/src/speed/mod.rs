@@ -2,6 +2,7 @@
 
 mod cases;
 mod counter;
+mod fast;
 mod peers;
 mod table;
 
@@ -66,6 +67,9 @@ struct OfChip {
 
 /// Runs the set on each chip and prints what each kernel took.
 pub(crate) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
+    if options.model == ModelName::Fast {
+        return fast::speed(options);
+    }
     let timed = options.model == ModelName::Timing;
     if !timed && !options.threads.is_empty() {
         return Err(Failure::input("--threads needs the timed model: the functional one uses one"));
@@ -100,7 +104,7 @@ pub(crate) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
     let no_counter = bench.counter.err();
     if options.json {
         print_json(json!({
-            "model": if timed { "timing" } else { "functional" }, "repeat": options.repeat,
+            "model": options.model.name(), "repeat": options.repeat,
             "no_host_insts": no_counter, "chips": all, "peers": peers::PEERS,
         }))?;
         return Ok(Exit::Good);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use warploom::isa::{Op, Special};
-use warploom::{Arg, Error, FaultKind, Kernel, Launch, Model, Report, SimModel};
+use warploom::{Arg, Error, FaultKind, Kernel, Launch, Report, SimModel};
 
 use crate::core::error::{CudaError, Result};
 use crate::core::graphs::Work;
@@ -313,7 +313,7 @@ impl Open {
     pub(super) fn note(&mut self, ran: &Ran<'_>) {
         let mhz = self.gpu.chip().map_or(1000.0, |chip| f64::from(chip.clock.core_mhz));
         let cycles = match ran.report.model {
-            Model::Timing => ran.report.cycles as f64,
+            model if model.is_timed() => ran.report.cycles as f64,
             // What its threads have seen of the time is true, however long another launch took.
             _ if reads_clock(ran.kernel) => ran.report.cycles as f64,
             _ => self.record.estimate_cycles(ran.plain, ran.report.warp_insts).unwrap_or(0.0),

@@ -8,13 +8,14 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use warploom::profile::Profile;
-use warploom::{Locks, Model, Report};
+use warploom::{Estimate, Locks, Report};
 
 /// Launches of one kernel.
 #[derive(Debug, Default)]
 struct Totals {
     launches: u64,
-    /// Launches in the timed model; the sums below are of these, except for instructions.
+    /// Launches that were timed, if only in part; the sums below are of these, except for instructions, and of those
+    /// that the fast model has estimated.
     timed: u64,
     cycles: u64,
     seconds: f64,
@@ -58,6 +59,8 @@ pub(crate) struct Record {
     profiles: Option<PathBuf>,
     /// Kernels and lines whose loads outside of allocations were told.
     told: HashSet<(String, String)>,
+    /// What the fast model says of each launch, with its cycles.
+    estimates: Vec<(Estimate, u64)>,
 }
 
 /// A launch that has ended.
@@ -119,9 +122,10 @@ impl Record {
         totals.launches += 1;
         totals.warp_insts += report.warp_insts;
         totals.failed += u64::from(launched.error.is_some());
-        if report.model == Model::Timing {
-            totals.timed += 1;
+        if report.model.is_timed() {
+            totals.timed += report.estimate.as_ref().map_or(1, |estimate| estimate.timed_launches);
             totals.cycles += report.cycles;
+            self.estimates.extend(report.estimate.clone().map(|estimate| (estimate, report.cycles)));
             totals.seconds += report.kernel_s.unwrap_or(0.0);
             totals.timed_insts += report.warp_insts;
             for (reason, count) in report.stalls.iter().flatten() {
@@ -239,7 +243,26 @@ impl Record {
         let launches = grouped(self.launches);
         let plural = if self.launches == 1 { "" } else { "es" };
         let time = duration(seconds);
-        format!("warploom: {launches} launch{plural} on {chip}, {time} of simulated time\n{}", aligned(&rows))
+        let head = format!("warploom: {launches} launch{plural} on {chip}, {time} of simulated time");
+        format!("{head}\n{}{}", aligned(&rows), self.estimate())
+    }
+
+    /// How much the fast model has timed, and how far off the cycles may be; empty for other models.
+    fn estimate(&self) -> String {
+        if self.estimates.is_empty() {
+            return String::new();
+        }
+        let all = Estimate::of_all(self.estimates.iter().map(|(estimate, cycles)| (estimate, *cycles)));
+        let instructions: u64 = self.kernels.iter().map(|(_, totals)| totals.warp_insts).sum();
+        format!(
+            "  fast model: {} of {} launches timed, {:.1}% of the warp instructions; samples differ by {:.1}% of the \
+             cycles; {}\n",
+            grouped(all.timed_launches),
+            grouped(all.launches),
+            100.0 * all.timed_warp_insts as f64 / instructions.max(1) as f64,
+            100.0 * all.error,
+            Estimate::MEASURED
+        )
     }
 }
 
@@ -304,11 +327,13 @@ fn duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use warploom::Model;
+
     use super::*;
 
     fn report(model: Model, cycles: u64) -> Report {
         let stalls = BTreeMap::from([("issued", 25), ("memory", 75)]);
-        let timed = model == Model::Timing;
+        let timed = model.is_timed();
         Report {
             model,
             cycles,
@@ -334,6 +359,27 @@ mod tests {
         assert_eq!(record.untimed(), Some((2, vec!["a", "b"])));
         add(&mut record, "a", &report(Model::Timing, 1000));
         assert_eq!(record.untimed(), None);
+    }
+
+    #[test]
+    fn launches_in_the_fast_model() {
+        let mut record = Record::default();
+        let estimate = |timed: u64, error| Estimate {
+            launches: 1,
+            timed_launches: timed.min(1),
+            timed_warp_insts: timed,
+            error,
+            ..Estimate::default()
+        };
+        for (timed, error) in [(2000, 0.0), (0, 0.04)] {
+            let report = report(Model::Fast, 1000);
+            add(&mut record, "a", &Report { estimate: Some(estimate(timed, error)), ..report });
+        }
+        let table = record.table("gtx480", 0.0);
+        assert!(table.contains("  a              2      1   2,000"), "{table}");
+        let said =
+            "  fast model: 1 of 2 launches timed, 50.0% of the warp instructions; samples differ by 2.0% of";
+        assert!(table.contains(said), "{table}");
     }
 
     #[test]

@@ -81,7 +81,8 @@ impl Settings {
         let model = match get("WARPLOOM_MODEL").as_deref() {
             None | Some("timing") => SimModel::Timing,
             Some("functional") => SimModel::Functional,
-            Some(name) => return Err(format!("WARPLOOM_MODEL={name}: it is timing or functional")),
+            Some("fast") => SimModel::Fast,
+            Some(name) => return Err(format!("WARPLOOM_MODEL={name}: it is timing, fast or functional")),
         };
         let timed = get("WARPLOOM_TIMED").map(|text| Timed::parse(&text)).transpose();
         let profile = get("WARPLOOM_PROFILE").map(PathBuf::from);
@@ -162,7 +163,7 @@ impl Settings {
 
     /// Whether launches are timed at all.
     pub(crate) fn is_timed(&self) -> bool {
-        self.model == SimModel::Timing
+        self.model != SimModel::Functional
     }
 }
 

@@ -137,6 +137,12 @@ impl Run {
         self
     }
 
+    /// Times samples, and estimates the rest.
+    pub fn fast(mut self) -> Run {
+        self.model = SimModel::Fast;
+        self
+    }
+
     /// Limits the cycles of a launch. A launch that exceeds them counts as hanging.
     pub fn max_cycles(mut self, cycles: u64) -> Run {
         self.max_cycles = Some(cycles);
@@ -209,7 +215,7 @@ impl Run {
             (None, None, Some(plan)) => What::Plan(Arc::new(plan)),
             _ => return Err("a run is a workload, a procedure or kernels of a file".to_string()),
         };
-        let models = [SimModel::Timing, SimModel::Functional];
+        let models = [SimModel::Timing, SimModel::Functional, SimModel::Fast];
         let model = models.into_iter().find(|model| model_name(*model) == of.model);
         Ok(Run {
             what,
@@ -255,6 +261,7 @@ fn model_name(model: SimModel) -> &'static str {
     match model {
         SimModel::Timing => "timing",
         SimModel::Functional => "functional",
+        SimModel::Fast => "fast",
     }
 }
 
@@ -328,8 +335,8 @@ impl fmt::Display for Run {
         if let Some(sched) = &self.sched {
             write!(f, ", {sched}")?;
         }
-        if self.model == SimModel::Functional {
-            write!(f, ", functional")?;
+        if self.model != SimModel::Timing {
+            write!(f, ", {}", model_name(self.model))?;
         }
         if let Some(cycles) = self.max_cycles {
             write!(f, ", at most {cycles} cycles")?;

@@ -319,10 +319,13 @@ impl Sweep {
             run = apply(run, column, cell)?;
         }
         if self.profile {
-            let functional = ("model".to_string(), Cell::Text("functional".to_string()));
-            if settings.contains(&functional) {
-                return Err(SweepError::new("profile = true: the functional model has no time to profile")
-                    .help("leave out `profile`, or the functional model"));
+            for (model, reason) in [("functional", "has no time"), ("fast", "times only parts of a run")] {
+                if settings.contains(&("model".to_string(), Cell::Text(model.to_string()))) {
+                    let message = format!("profile = true: the {model} model {reason} to profile");
+                    return Err(
+                        SweepError::new(message).help(format!("leave out `profile`, or the {model} model"))
+                    );
+                }
             }
             run = run.profile();
         }
@@ -471,7 +474,8 @@ fn apply(run: Run, column: &str, cell: &Cell) -> Result<Run, SweepError> {
         ("chip", _) => return Err(wrong("the name of a chip or the path of a chip file".to_string())),
         ("model", Cell::Text(model)) if model == "timing" => run,
         ("model", Cell::Text(model)) if model == "functional" => run.functional(),
-        ("model", _) => return Err(wrong("\"timing\" or \"functional\"".to_string())),
+        ("model", Cell::Text(model)) if model == "fast" => run.fast(),
+        ("model", _) => return Err(wrong("\"timing\", \"fast\" or \"functional\"".to_string())),
         ("sched", Cell::Text(sched)) if policies().iter().any(|(name, _)| name == sched) => run.sched(sched),
         ("sched", _) => {
             let known: Vec<_> = policies().iter().map(|&(name, _)| format!("{name:?}")).collect();

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 use warploom::profile::Profile;
-use warploom::{BackOff, Detection, Locks, Race, Report, SmReport, SpinBranches};
+use warploom::{BackOff, Detection, Estimate, Locks, Race, Report, SmReport, SpinBranches};
 
 /// Several launches as if they were one. Counts, times and energies are added. Rates follow from the sums. A figure
 /// that is unknown for one launch is unknown for all. Grid, block, resources and occupancy cannot be added: they are
@@ -74,10 +74,17 @@ pub fn total(launches: &[Report]) -> Report {
         uninitialised: launches.iter().flat_map(|r| r.uninitialised.clone()).collect(),
         races: races(launches),
         lock_warnings: launches.iter().flat_map(|r| r.lock_warnings.clone()).collect(),
+        estimate: estimate(launches),
         beside: launches.iter().filter_map(|r| r.beside).max(),
         outside_loads: launches.iter().flat_map(|r| r.outside_loads.clone()).collect(),
         profile: profile(launches),
     }
+}
+
+/// Of launches in the fast model, if there are any.
+fn estimate(launches: &[Report]) -> Option<Estimate> {
+    let of_launches = || launches.iter().filter_map(|r| Some((r.estimate.as_ref()?, r.cycles)));
+    of_launches().next().is_some().then(|| Estimate::of_all(of_launches()))
 }
 
 fn profile(launches: &[Report]) -> Option<Arc<Profile>> {

@@ -1,10 +1,14 @@
 //! Firmware runs: the chip's control processor starts the kernels.
 
 use super::*;
+use crate::gpu::run::TimedRun;
 use crate::time::aggregator::events::Events;
 use crate::time::aggregator::{Aggregator, MakeFirmware, Unit};
+use crate::time::machine::Dispatch;
 use crate::time::machine::firmware::contexts;
+use crate::time::sm::Context;
 use crate::time::sm::front_end::decode::Decoded;
+use crate::time::sm::front_end::decode::decode;
 
 impl Gpu {
     /// Runs firmware on the chip's control processor until it and every CTA that it starts have ended. Firmware
@@ -74,7 +78,15 @@ impl Gpu {
         let unit = Unit::new(&chip, &launches, firmware, self.side.now());
         let (policies, observers) = (&self.policies, &self.observers);
         let aggregator = Some(handle);
-        let run = TimedRun { context, timing, profiled: None, policies, observers, aggregator };
+        let run = TimedRun {
+            context,
+            timing,
+            profiled: None,
+            policies,
+            observers,
+            aggregator,
+            until_settled: false,
+        };
         run.start(Dispatch::Firmware(Box::new(unit)), &mut self.memory, &mut self.side)
     }
 }

@@ -1,5 +1,6 @@
 //! The chip as a host sees it: memory, loaded modules, launches. Start at [`Gpu`].
 
+mod fast;
 mod firmware;
 mod module;
 mod observers;
@@ -20,19 +21,17 @@ use crate::exec::occupancy::{LocalLimit, Occupancy, Unlaunchable, check_launch};
 use crate::exec::outside::OutsideLoads;
 use crate::exec::races::Races;
 use crate::exec::texture::{Object, Sampler, Textures};
+pub use crate::gpu::fast::Estimate;
+use crate::gpu::fast::Histories;
 pub use crate::gpu::module::{LoadedKernel, LoadedModule, ModuleError};
 pub use crate::gpu::observers::MakeObserver;
 use crate::gpu::outcome::{LaunchError, Stats};
 use crate::gpu::plan::Begun;
 pub use crate::gpu::plan::{Piece, PlanRun, PlannedKernel, Work};
-use crate::gpu::run::{TimedRun, run_functional, stats_of};
+use crate::gpu::run::{TimedGrid, run_functional, stats_of};
 pub use crate::gpu::timing::Timing;
-use crate::time::machine::{Dispatch, MemorySide};
+use crate::time::machine::MemorySide;
 use crate::time::sched::{NamedPolicy, Policies};
-use crate::time::sm::Context;
-use crate::time::sm::front_end::decode::decode;
-use crate::time::sm::front_end::fetch::CODE_BASE;
-use crate::time::sm::load_store::CONSTANT_BASE;
 
 /// A simulated GPU. Memory and the L2 keep their contents from one launch to the next.
 pub struct Gpu {
@@ -48,6 +47,8 @@ pub struct Gpu {
     observers: Vec<MakeObserver>,
     /// The plan that pauses, if one does.
     begun: Option<Begun>,
+    /// The launches of the fast model.
+    histories: Histories,
 }
 
 impl fmt::Debug for Gpu {
@@ -77,6 +78,8 @@ pub enum Model {
     Functional,
     /// Cycle by cycle.
     Timed(Timing),
+    /// Samples cycle by cycle, the rest estimated.
+    Fast(Timing),
 }
 
 impl Gpu {
@@ -95,6 +98,7 @@ impl Gpu {
             policies: Policies::default(),
             observers: Vec::new(),
             begun: None,
+            histories: Histories::default(),
         }
     }
 
@@ -281,32 +285,24 @@ impl Gpu {
         let races = self.checks.races.then(|| Mutex::new(Races::new(&launch)));
         launch.races = races.as_ref();
         let mut result = match model {
-            Model::Functional if self.chip.sm.warp_lanes == 32 => {
-                run_functional::<32>(&launch, &mut self.memory)
-            }
-            Model::Functional => run_functional::<64>(&launch, &mut self.memory),
+            Model::Functional => run_functional(&launch, &mut self.memory),
             Model::Timed(timing) => {
                 let count = self.chip.sm.count;
                 if let Some(sm) = timing.trace.as_ref().and_then(|trace| trace.sms.unknown(count)) {
                     return Err(Unlaunchable::TracedSm { sm, count }.into());
                 }
-                let code = decode(launch.kernel, launch.chip);
-                if self.chip.l2.host_writes {
-                    let bytes = code.len() as u64 * u64::from(self.chip.fetch.instruction_bytes);
-                    self.side.write_by_host(CODE_BASE, bytes);
-                    let constants = launch.params.len().max(launch.constants.len()) as u64;
-                    self.side.write_by_host(CONSTANT_BASE, constants);
+                let profiled = timing.profile.then(|| kernel.profiled());
+                let (policies, observers) = (&self.policies, &self.observers);
+                let grid = TimedGrid { launch: &launch, timing, profiled, policies, observers };
+                grid.run(&mut self.memory, &mut self.side, false)
+            }
+            Model::Fast(timing) => {
+                if let Some(what) = fast::refuses(timing, &self.observers) {
+                    return Err(Unlaunchable::Fast(what).into());
                 }
-                let context = Context { launch: &launch, code: &code, code_start: 0, others: &[] };
-                let run = TimedRun {
-                    context,
-                    timing,
-                    profiled: timing.profile.then(|| kernel.profiled()),
-                    policies: &self.policies,
-                    observers: &self.observers,
-                    aggregator: None,
-                };
-                run.start(Dispatch::Grid, &mut self.memory, &mut self.side)
+                let (policies, observers) = (&self.policies, &self.observers);
+                let grid = TimedGrid { launch: &launch, timing, profiled: None, policies, observers };
+                self.histories.run(&grid, &mut self.memory, &mut self.side)
             }
         };
         if let (Some(races), Some(stats)) = (&races, stats_of(&mut result)) {

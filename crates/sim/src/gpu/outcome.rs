@@ -11,6 +11,7 @@ use crate::explain::hang::Hang;
 use crate::explain::lock_warnings::LockWarning;
 use crate::explain::profile::Profile;
 use crate::explain::trace::Trace;
+use crate::gpu::fast::Estimate;
 use crate::time::machine::totals::TimedStats;
 
 /// What a launch did.
@@ -35,6 +36,8 @@ pub struct Stats {
     pub outside_loads: Vec<OutsideLoad>,
     /// The timed model's counters; `None` in the functional model.
     pub timed: Option<Box<TimedStats>>,
+    /// In the fast model: which part of the launch `timed` is of, and the cycles of all of it.
+    pub estimate: Option<Estimate>,
     /// The timeline, if it was asked for ([`Timing::trace`](crate::Timing::trace)).
     pub trace: Option<Trace>,
     /// Where the time went, if that was asked for ([`Timing::profile`](crate::Timing::profile)).

@@ -9,12 +9,17 @@ use crate::exec::stop::Stop;
 use crate::explain::hang::Hang;
 use crate::explain::lock_warnings::lock_warnings;
 use crate::gpu::observers::Observers;
+use crate::gpu::run::TimedRun;
 use crate::gpu::run::{Begin, End, outcome};
 use crate::kit::cycle::Cycle;
+use crate::time::machine::Dispatch;
 use crate::time::machine::Suspended;
 use crate::time::machine::firmware::contexts;
 use crate::time::machine::plan::{Move, MoveFrom, PieceWork, Plan};
+use crate::time::sm::Context;
 use crate::time::sm::front_end::decode::Decoded;
+use crate::time::sm::front_end::decode::decode;
+use crate::time::sm::front_end::fetch::CODE_BASE;
 use crate::time::sm::load_store::constant_base;
 
 /// A piece of a plan. It begins as soon as it can; a kernel also needs room on the chip.
@@ -191,7 +196,15 @@ impl Gpu {
         }
         let context = Context { others: &contexts[1..], ..contexts[0] };
         let (policies, observers) = (&self.policies, &self.observers);
-        let run = TimedRun { context, timing, profiled: None, policies, observers, aggregator: None };
+        let run = TimedRun {
+            context,
+            timing,
+            profiled: None,
+            policies,
+            observers,
+            aggregator: None,
+            until_settled: false,
+        };
         let added = Added { pieces, until: until.to_vec(), most_kernels, launches: &launches };
         let (memory, side) = (&mut self.memory, &mut self.side);
         let (times, ended) = match chip.sm.warp_lanes {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, RwLock};
 
 use crate::exec::functional;
-use crate::exec::launch::Launch;
+use crate::exec::launch::{Launch, Limits};
 use crate::exec::memory::store::Memory;
 use crate::exec::occupancy::Unlaunchable;
 use crate::exec::stop::{HangReason, Stop};
@@ -11,26 +11,33 @@ use crate::explain::hang::{Hang, explain_functional, explain_timed};
 use crate::explain::lock_warnings::lock_warnings;
 use crate::explain::profile::{Code, Profiler};
 use crate::explain::trace::{self, Recording, Timeline};
+use crate::gpu::fast::Estimate;
 use crate::gpu::observers::{MakeObserver, Observers};
 use crate::gpu::outcome::{LaunchError, Stats};
 use crate::gpu::timing::Timing;
 use crate::kit::cycle::Cycle;
 use crate::time::aggregator::Aggregator;
-use crate::time::machine::{self, Dispatch, Finished, MemorySide, Options, Suspended};
+use crate::time::machine::{self, Dispatch, Finished, MemorySide, Options, Settled, Suspended};
 use crate::time::sched::Policies;
 use crate::time::sm::Context;
+use crate::time::sm::front_end::decode::decode;
+use crate::time::sm::front_end::fetch::CODE_BASE;
+use crate::time::sm::load_store::CONSTANT_BASE;
 use crate::time::sm::probe::Probe;
 
-pub(super) fn run_functional<const N: usize>(
+pub(super) fn run_functional(launch: &Launch<'_>, memory: &mut Memory) -> Result<Stats, LaunchError> {
+    match launch.chip.sm.warp_lanes {
+        32 => run_functional_with::<32>(launch, memory),
+        _ => run_functional_with::<64>(launch, memory),
+    }
+}
+
+fn run_functional_with<const N: usize>(
     launch: &Launch<'_>,
     memory: &mut Memory,
 ) -> Result<Stats, LaunchError> {
     let stopped = functional::run::<N>(launch, memory);
-    let hang = match &stopped.end {
-        Err(Stop::Hang(reason)) => Some(explain_functional(&stopped, reason.clone())),
-        Err(Stop::Interrupted) => Some(explain_functional(&stopped, HangReason::Interrupted)),
-        _ => None,
-    };
+    let hang = hang_of(&stopped);
     let finished = stopped.finish();
     let stats = Stats {
         warp_instructions: finished.warp_instructions,
@@ -43,10 +50,55 @@ pub(super) fn run_functional<const N: usize>(
         lock_warnings: lock_warnings(&finished.notes.locks, launch),
         outside_loads: finished.notes.outside.explain(launch),
         timed: None,
+        estimate: None,
         trace: None,
         profile: None,
     };
     outcome(finished.end, hang, stats)
+}
+
+/// Runs the CTAs functionally that the timed machine has left out, and estimates how long they would have taken.
+fn run_rest<const N: usize>(
+    launch: &Launch<'_>,
+    memory: &mut Memory,
+    finished: &mut Finished<impl Probe>,
+    settled: Settled,
+) -> (Estimate, Option<Hang>) {
+    let total = launch.shape.grid.iter().map(|&d| u64::from(d)).product::<u64>();
+    // The limit in cycles, as instructions at the rate of the timed part.
+    let cycles_left = launch.limits.max_cycles.map(|limit| limit.saturating_sub(finished.timed.cycles));
+    let max_cycles = cycles_left.map(|cycles| (cycles as f64 / settled.cycles_per_instruction) as u64);
+    let limits = Limits { max_cycles, ..launch.limits.clone() };
+    let rest = Launch { limits: &limits, ..*launch };
+    let mut stopped = functional::run_rest::<N>(&rest, memory, total - settled.left);
+    if let (Err(Stop::Hang(HangReason::CycleLimit(limit))), Some(cycles)) =
+        (&mut stopped.end, launch.limits.max_cycles)
+    {
+        *limit = cycles;
+    }
+    let hang = hang_of(&stopped);
+    let rest = stopped.finish();
+    let estimate = Estimate::of_rest(finished, settled, rest.warp_instructions);
+    finished.end = rest.end;
+    finished.thread_instructions += rest.thread_instructions;
+    finished.warp_instructions += rest.warp_instructions;
+    finished.ctas += rest.ctas;
+    finished.warps += rest.warps;
+    finished.output.merge(rest.output);
+    finished.uninitialised.merge(rest.uninitialised);
+    if let Some(notes) = finished.notes.first_mut() {
+        notes.merge(rest.notes);
+    }
+    (estimate, hang)
+}
+
+/// What warps did in a functional launch that was stopped.
+fn hang_of<const N: usize>(stopped: &functional::Stopped<'_, N>) -> Option<Hang> {
+    match &stopped.end {
+        Err(Stop::Hang(reason)) => Some(explain_functional(stopped, reason.clone())),
+        Err(Stop::Interrupted) => Some(explain_functional(stopped, HangReason::Interrupted)),
+        _ => None,
+    }
 }
 
 /// The number of a kernel that hangs, and why it does.
@@ -66,6 +118,45 @@ pub(super) enum End<const N: usize, P: Probe> {
     Over(Box<Finished<P>>, Option<Box<HangOf>>),
 }
 
+/// A launch of a grid, and how it is timed.
+pub(super) struct TimedGrid<'a> {
+    pub(super) launch: &'a Launch<'a>,
+    pub(super) timing: &'a Timing,
+    /// The kernel's code, if the launch is profiled.
+    pub(super) profiled: Option<Arc<Code>>,
+    pub(super) policies: &'a Policies,
+    pub(super) observers: &'a [MakeObserver],
+}
+
+impl TimedGrid<'_> {
+    /// Runs it; only until the rate of its CTAs has settled, and the others functionally, if that is asked for.
+    pub(super) fn run(
+        &self,
+        memory: &mut Memory,
+        side: &mut MemorySide,
+        until_settled: bool,
+    ) -> Result<Stats, LaunchError> {
+        let Launch { chip, kernel, params, constants, .. } = *self.launch;
+        let code = decode(kernel, chip);
+        if chip.l2.host_writes {
+            let bytes = code.len() as u64 * u64::from(chip.fetch.instruction_bytes);
+            side.write_by_host(CODE_BASE, bytes);
+            side.write_by_host(CONSTANT_BASE, params.len().max(constants.len()) as u64);
+        }
+        let context = Context { launch: self.launch, code: &code, code_start: 0, others: &[] };
+        let run = TimedRun {
+            context,
+            timing: self.timing,
+            profiled: self.profiled.clone(),
+            policies: self.policies,
+            observers: self.observers,
+            aggregator: None,
+            until_settled,
+        };
+        run.start(Dispatch::Grid, memory, side)
+    }
+}
+
 /// A launch, a firmware run or a plan on the timed machine.
 pub(super) struct TimedRun<'a> {
     pub(super) context: Context<'a>,
@@ -76,6 +167,8 @@ pub(super) struct TimedRun<'a> {
     pub(super) observers: &'a [MakeObserver],
     /// Of a run of firmware.
     pub(super) aggregator: Option<Aggregator>,
+    /// CTAs are timed until their rate has settled; the others run functionally.
+    pub(super) until_settled: bool,
 }
 
 impl TimedRun<'_> {
@@ -103,16 +196,21 @@ impl TimedRun<'_> {
         make_probe: impl Fn(u32, Cycle) -> P,
     ) -> (Result<Stats, LaunchError>, Vec<P>) {
         let begin = Begin::New(dispatch, make_probe);
-        let (finished, hang) = match self.run_machine::<N, P>(begin, memory, side) {
-            Ok(End::Over(finished, hang)) => (*finished, hang),
+        let (mut finished, mut hang) = match self.run_machine::<N, P>(begin, memory, side) {
+            Ok(End::Over(finished, hang)) => (*finished, hang.map(|hang| hang.1)),
             Ok(End::Paused(_)) => unreachable!("only plans pause"),
             Err(error) => return (Err(error.into()), Vec::new()),
         };
+        let mut estimate = None;
+        if let Some(settled) = finished.settled.filter(|_| finished.end.is_ok()) {
+            let (of_rest, hang_of_rest) = run_rest::<N>(self.context.launch, memory, &mut finished, settled);
+            (estimate, hang) = (Some(of_rest), hang_of_rest);
+        }
         let launches = || std::iter::once(&self.context).chain(self.context.others).map(|c| c.launch);
         let notes = || launches().zip(&finished.notes);
         let stats = Stats {
-            warp_instructions: finished.timed.total.warp_instructions(),
-            thread_instructions: finished.timed.total.thread_instructions,
+            warp_instructions: finished.warp_instructions,
+            thread_instructions: finished.thread_instructions,
             ctas: finished.ctas,
             warps: finished.warps,
             races: Vec::new(),
@@ -121,10 +219,11 @@ impl TimedRun<'_> {
             output: finished.output.into_text(),
             uninitialised: finished.uninitialised.into_vec(),
             timed: Some(Box::new(finished.timed)),
+            estimate,
             trace: None,
             profile: None,
         };
-        (outcome(finished.end, hang.map(|hang| hang.1), stats), finished.probes)
+        (outcome(finished.end, hang, stats), finished.probes)
     }
 
     /// Runs the machine to its end, or to where its plan pauses. If it hangs, says which kernel does, and why.
@@ -147,6 +246,7 @@ impl TimedRun<'_> {
             // With one host thread the accesses come in the same order each time.
             threads: if launch.races.is_some() { 1 } else { self.timing.threads },
             sample_cycles: self.timing.sample_cycles,
+            until_settled: self.until_settled,
         };
         let memory = RwLock::new(memory);
         let stopped = match begin {

@@ -134,6 +134,17 @@ impl Tags {
         &mut self.lines[way.index()]
     }
 
+    /// How often lines have been used: a moment, for [`Tags::held_since`].
+    pub(crate) fn uses(&self) -> u64 {
+        self.uses
+    }
+
+    /// How many ways hold a line that was used since a moment, and of how many.
+    pub(crate) fn held_since(&self, uses: u64) -> (u64, u64) {
+        let held = self.lines.iter().filter(|line| line.number != LineNumber::NONE && line.last_use > uses);
+        (held.count() as u64, self.lines.len() as u64)
+    }
+
     pub(crate) fn ways(&self) -> impl Iterator<Item = Way> + use<> {
         (0..self.lines.len() as u32).map(Way)
     }

@@ -173,7 +173,7 @@ fn mistakes_are_told_with_the_mend() {
         ("work = 'nw'\nschedd = 'lrr'\n", ["unknown field `schedd`", "line 2"]),
         ("work = 'nw'\nsched = 'rr'\n", ["sched = rr", "one of \"lrr\""]),
         ("work = 'nw'\nbows = 'maybe'\n", ["bows = maybe", "or a number of cycles"]),
-        ("work = 'nw'\nmodel = 'fast'\n", ["model = fast", "\"functional\""]),
+        ("work = 'nw'\nmodel = 'slow'\n", ["model = slow", "\"functional\""]),
         ("work = 'nw'\nchip = 'gtx999'\n", ["gtx999", "warploom chips"]),
         ("work = 'nw'\nchip = 480\n", ["chip = 480", "name of a chip"]),
         ("work = 'nw'\n[set]\nsm.cout = 1\n", ["sm.cout", "every key"]),

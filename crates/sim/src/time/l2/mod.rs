@@ -21,6 +21,7 @@ use std::hint::select_unpredictable;
 use crate::chip::timing::{AtomicSpec, ClockSpec, DramSpec, L2Spec};
 use crate::kit::cycle::Cycle;
 use crate::kit::line::LineAddress;
+use crate::time::cache::Tags;
 use crate::time::dram::{Channel, DramStats};
 use crate::time::l2::fetch::Fill;
 pub(crate) use crate::time::l2::slice::Role;
@@ -272,6 +273,11 @@ impl Partition {
         let (_, wake) = self.next_slice();
         let channel = [self.channel.next_done(), self.channel.next_event()];
         channel.into_iter().flatten().fold(wake, Cycle::min)
+    }
+
+    /// The tags of its slices.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = &Tags> {
+        self.slices.iter().map(Slice::tags)
     }
 
     pub fn stats(&self) -> &PartitionStats {

@@ -22,6 +22,7 @@ mod post;
 mod replies;
 mod requests;
 mod routes;
+mod sampling;
 mod starts;
 mod stopped;
 mod suspended;
@@ -54,7 +55,7 @@ use crate::time::l2::lock_queue::LockQueues;
 use crate::time::machine::build::Builder;
 use crate::time::machine::clusters::Clusters;
 use crate::time::machine::coherence::Coherence;
-use crate::time::machine::crew::{Balance, Crew, Dealt, Hand, Held, Pace};
+use crate::time::machine::crew::{Balance, Crew, Dealt, Held, Lent, Pace};
 use crate::time::machine::errands::Errand;
 use crate::time::machine::firmware::SaveAreas;
 use crate::time::machine::hangs::LivelockSearch;
@@ -65,6 +66,8 @@ use crate::time::machine::post::{Delivery, Post};
 use crate::time::machine::replies::Replies;
 use crate::time::machine::requests::Requests;
 use crate::time::machine::routes::Routes;
+use crate::time::machine::sampling::Sampling;
+pub(crate) use crate::time::machine::sampling::Settled;
 use crate::time::machine::starts::Starts;
 pub(crate) use crate::time::machine::stopped::{Finished, Stopped};
 pub(crate) use crate::time::machine::suspended::{Suspended, resume};
@@ -168,6 +171,8 @@ pub(crate) struct Options<'a> {
     pub threads: usize,
     /// The period of the samples of counters, if they are wanted.
     pub sample_cycles: Option<u64>,
+    /// Of a grid, only as many CTAs run as it takes until their rate has settled.
+    pub until_settled: bool,
 }
 
 /// Who decides which CTAs run.
@@ -204,6 +209,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
     let waits = builder.waits();
     let sms = chip.sm.count as usize;
     let ports = side.partitions.len() * side.routes.slices as usize;
+    let sampling = options.until_settled.then(|| Sampling::new(launch, side));
     let before: Vec<_> =
         side.partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
     let threads = host_threads(options, sms);
@@ -234,6 +240,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         start,
         window: chip.interconnect.latency_cycles as u64,
         starts: Starts::new(chip, start),
+        sampling,
         next_cta: 0,
         total: if aggregator.is_some() || plan.is_some() { 0 } else { total },
         aggregator,
@@ -281,8 +288,8 @@ enum Progress {
 /// The part of a window that one thread runs, or of an exchange.
 struct Share<const N: usize, P: Probe> {
     errand: Option<Errand>,
-    sms: Option<Box<Hand<Sm<N, (SmStats, P)>>>>,
-    partitions: Option<Box<Hand<Partition>>>,
+    sms: Lent<Sm<N, (SmStats, P)>>,
+    partitions: Lent<Partition>,
     window: Range<Cycle>,
     /// What arrives at its SMs.
     arrivals: Vec<Delivery>,
@@ -384,7 +391,10 @@ struct Machine<'a, const N: usize, P: Probe> {
     /// In cycles.
     window: u64,
     starts: Starts,
+    /// If CTAs start only until their rate has settled.
+    sampling: Option<Sampling>,
     next_cta: u64,
+    /// CTAs that start here.
     total: u64,
     locks: LockTable,
     /// On chips whose threads sleep while they wait for locks.
@@ -444,6 +454,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 break;
             }
             self.dispatch(now);
+            self.look_for_rate(now);
             let done = self.is_done();
             now = match self.next_event(now) {
                 Some(next) => next,

@@ -16,6 +16,10 @@ pub(crate) struct Stopped<'a, const N: usize, P: Probe> {
 pub(crate) struct Finished<P> {
     pub end: Result<(), Stop>,
     pub timed: TimedStats,
+    /// The rate of CTAs, if the machine ran until it had settled, and what is left of the grid.
+    pub settled: Option<Settled>,
+    pub warp_instructions: u64,
+    pub thread_instructions: u64,
     /// CTAs that ever ran, and their warps.
     pub ctas: u64,
     pub warps: u64,
@@ -73,7 +77,8 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
 
     /// CTAs of the grid that have not started.
     pub(crate) fn unstarted_ctas(&self) -> u64 {
-        self.machine.total - self.machine.next_cta
+        let left = self.machine.settled().map_or(0, |settled| settled.left);
+        self.machine.total - self.machine.next_cta + left
     }
 
     /// Whether no value has changed lately: for as long as the search for hangs waits, or most of the launch.
@@ -130,6 +135,7 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
             machine.plan = Some(plan);
         }
         let (ctas, warps) = machine.started();
+        let settled = machine.settled();
         timed.coherence = machine.coherence.as_ref().map(|coherence| coherence.stats());
         if end.is_err() {
             machine.drain();
@@ -150,7 +156,10 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
             .collect();
         let mut finished = Finished {
             end,
+            warp_instructions: timed.total.warp_instructions(),
+            thread_instructions: timed.total.thread_instructions,
             timed,
+            settled,
             ctas,
             warps,
             output: Output::default(),

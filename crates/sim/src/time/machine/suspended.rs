@@ -98,6 +98,7 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
         start: suspended.start,
         window: u64::from(chip.interconnect.latency_cycles),
         starts: suspended.starts,
+        sampling: None,
         next_cta: 0,
         total: 0,
         locks: suspended.locks,

@@ -240,6 +240,10 @@ impl Slice {
     }
 
     /// From now on it tells whose atomics enter its pipeline.
+    pub(crate) fn tags(&self) -> &Tags {
+        &self.tags
+    }
+
     pub(crate) fn tell_entries(&mut self) {
         self.pipeline = Some((self.latency_cycles * PARTS / self.port_parts) as usize);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub(crate) struct Dealt<T> {
     /// What is lent is not here. A hand is lent as a whole, by one pointer: of the things in it, the leader's processor
     /// then touches none that it does not use.
-    hands: Vec<Option<Box<Hand<T>>>>,
+    hands: Vec<Lent<T>>,
     /// By number, the hand, and the place there; `ABSENT` for what has not come.
     places: Vec<(u32, u32)>,
     /// The numbers of those that have come, in ascending order.
@@ -18,6 +18,9 @@ pub(crate) struct Dealt<T> {
 
 /// Things with their numbers, in the order of these.
 pub(crate) type Hand<T> = Vec<(usize, Box<T>)>;
+
+/// A hand that may be lent, on either side.
+pub(crate) type Lent<T> = Option<Box<Hand<T>>>;
 
 const ABSENT: (u32, u32) = (u32::MAX, 0);
 
@@ -102,7 +105,7 @@ impl<T> Dealt<T> {
     }
 
     /// Takes back what was lent.
-    pub(crate) fn take_back(&mut self, hand: usize, lent: Option<Box<Hand<T>>>) {
+    pub(crate) fn take_back(&mut self, hand: usize, lent: Lent<T>) {
         debug_assert!(lent.is_some() && self.hands[hand].is_none());
         self.hands[hand] = lent;
     }
@@ -153,7 +156,7 @@ impl<T> Dealt<T> {
 }
 
 /// Hands that hold nothing.
-fn empty<T>(hands: usize) -> Vec<Option<Box<Hand<T>>>> {
+fn empty<T>(hands: usize) -> Vec<Lent<T>> {
     (0..hands).map(|_| Some(Box::default())).collect()
 }
 

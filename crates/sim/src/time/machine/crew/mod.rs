@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-pub(crate) use crate::time::machine::crew::deal::{Balance, Dealt, Hand};
+pub(crate) use crate::time::machine::crew::deal::{Balance, Dealt, Lent};
 pub(crate) use crate::time::machine::crew::held::Held;
 pub(crate) use crate::time::machine::crew::pace::Pace;
 

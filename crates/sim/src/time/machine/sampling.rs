@@ -1,0 +1,171 @@
+//! The timed part of a fast launch: CTAs start until the machine executes them at a steady rate.
+//!
+//! At first the L2 holds what the host and earlier launches left there; while the launch's own lines take its place, it
+//! is in no steady state: it evicts what costs nothing, and nothing has to be written back. If it will be taken before
+//! the launch ends, the waves since then count.
+//!
+//! The unit of time is a wave: as many CTAs as are resident at once. CTAs that start together often stay in step, so
+//! only whole waves compare. What is left then is whole waves, too: the last wave, which may be smaller and in which
+//! the chip runs empty, is timed like the first.
+
+use super::*;
+use crate::time::cache::Tags;
+
+/// Two stretches of waves are alike if their cycles per warp instruction differ by no more than this share.
+const ALIKE: f64 = 0.03;
+
+/// The L2 counts as full when this share of its lines was used by the launch: addresses seldom fill all sets alike.
+const FULL: f64 = 0.9;
+
+/// A moment at which another wave of CTAs had started.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    at: Cycle,
+    /// Warp instructions of the launch until then.
+    instructions: u64,
+}
+
+/// How far the search for a steady rate has come.
+#[derive(Debug)]
+pub(super) struct Sampling {
+    /// CTAs that are resident at once.
+    wave: u64,
+    marks: Vec<Mark>,
+    /// By slice, how often its lines had been used when the launch began.
+    uses: Vec<u64>,
+    /// Lines of the L2 that the launch had used, at the last mark.
+    held: u64,
+    /// Marks from when the L2 was still filling up.
+    filling: usize,
+    settled: Option<Settled>,
+}
+
+/// A rate that has settled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Settled {
+    /// CTAs of the grid that have not been started: whole waves.
+    pub left: u64,
+    pub cycles_per_instruction: f64,
+    /// By what share the two stretches differ that are taken as alike.
+    pub spread: f64,
+}
+
+impl Sampling {
+    pub(super) fn new(launch: &Launch<'_>, side: &MemorySide) -> Sampling {
+        let wave = u64::from(launch.occupancy.ctas_per_sm) * u64::from(launch.chip.sm.count);
+        let uses = side.partitions.iter().flat_map(|partition| partition.tags()).map(Tags::uses).collect();
+        Sampling { wave, marks: Vec::new(), uses, held: 0, filling: 0, settled: None }
+    }
+
+    /// Whether another wave has started when `ctas` have.
+    fn is_due(&self, ctas: u64) -> bool {
+        self.settled.is_none() && ctas >= self.wave * (self.marks.len() as u64 + 1)
+    }
+
+    /// The launch has used so many lines of the L2, of so many. While it fills up fast enough to be full before so many waves have
+    /// passed, what happens does not say what will.
+    fn note_l2(&mut self, (held, lines): (u64, u64), waves: u64) {
+        let added = held.saturating_sub(std::mem::replace(&mut self.held, held));
+        let full = FULL * lines as f64;
+        if (held as f64) < full && held as f64 + added as f64 * waves as f64 > full {
+            self.filling = self.marks.len();
+        }
+    }
+
+    /// Whether the rate has settled: the last waves took as long per instruction as as many before them. One wave
+    /// against one comes first; a rate that goes up and down needs more of them. Returns rate and difference.
+    fn rate(&self) -> Option<(f64, f64)> {
+        let marks = &self.marks[self.filling..];
+        let last = marks.len().checked_sub(1)?;
+        let stretch = |from: usize, to: usize| {
+            let (from, to) = (marks[from], marks[to]);
+            let instructions = to.instructions.saturating_sub(from.instructions);
+            (instructions > 0).then(|| (to.at - from.at) as f64 / instructions as f64)
+        };
+        let lengths = std::iter::successors(Some(1), |length| Some(2 * length));
+        lengths.take_while(|length| 2 * length <= last).find_map(|length| {
+            let before = stretch(last - 2 * length, last - length)?;
+            let now = stretch(last - length, last)?;
+            let spread = (now - before).abs() / now;
+            (spread <= ALIKE).then_some((now, spread))
+        })
+    }
+}
+
+impl<const N: usize, P: Probe> Machine<'_, N, P> {
+    /// Looks whether the rate of CTAs has settled. If so, no more start than the last wave needs.
+    pub(super) fn look_for_rate(&mut self, now: Cycle) {
+        let Some(sampling) = &mut self.sampling else { return };
+        if !sampling.is_due(self.next_cta) {
+            return;
+        }
+        let instructions = self.sms.iter().map(|sm| sm.probe.0.warp_instructions()).sum();
+        let waves = (self.total - self.next_cta) / sampling.wave;
+        let numbers = 0..self.partitions.len();
+        let tags = numbers.filter_map(|number| self.partitions.get(number)).flat_map(Partition::tags);
+        let of_slices = tags.zip(&sampling.uses).map(|(tags, &uses)| tags.held_since(uses));
+        sampling.note_l2(of_slices.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)), waves);
+        sampling.marks.push(Mark { at: now, instructions });
+        let left = waves * sampling.wave;
+        if left > 0
+            && let Some((cycles_per_instruction, spread)) = sampling.rate()
+        {
+            sampling.settled = Some(Settled { left, cycles_per_instruction, spread });
+            self.total -= left;
+        }
+    }
+
+    pub(super) fn settled(&self) -> Option<Settled> {
+        self.sampling.as_ref()?.settled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Waves of 1000 instructions that take so many cycles.
+    fn after(waves: &[u64]) -> Option<(f64, f64)> {
+        let mut at = 0;
+        let start = [0].iter().chain(waves);
+        let mark = |(wave, cycles): (usize, &u64)| {
+            at += cycles;
+            Mark { at: Cycle(at), instructions: 1000 * wave as u64 }
+        };
+        let marks = start.enumerate().map(mark).collect();
+        Sampling { wave: 1, marks, uses: Vec::new(), held: 0, filling: 0, settled: None }.rate()
+    }
+
+    #[test]
+    fn rates_settle() {
+        assert_eq!(after(&[]), None);
+        assert_eq!(after(&[500]), None);
+        assert_eq!(after(&[500, 500]), Some((0.5, 0.0)));
+        assert_eq!(after(&[500, 600]), None);
+        assert_eq!(after(&[900, 600, 600]), Some((0.6, 0.0)));
+    }
+
+    #[test]
+    fn waves_that_fill_the_l2_do_not_count() {
+        let mut sampling =
+            Sampling { wave: 1, marks: Vec::new(), uses: Vec::new(), held: 0, filling: 0, settled: None };
+        for (wave, held) in [20, 40, 60, 80, 95, 98, 98].into_iter().enumerate() {
+            sampling.note_l2((held, 100), 50);
+            let instructions = 1000 * wave as u64;
+            sampling.marks.push(Mark { at: Cycle(500 * wave as u64), instructions });
+            assert_eq!(sampling.rate().is_some(), wave == 6, "wave {wave}");
+        }
+        // It will not be full before the launch ends.
+        let mut sampling =
+            Sampling { wave: 1, marks: Vec::new(), uses: Vec::new(), held: 0, filling: 0, settled: None };
+        sampling.note_l2((5, 100), 10);
+        assert_eq!(sampling.filling, 0);
+    }
+
+    #[test]
+    fn rates_that_go_up_and_down_need_more_waves() {
+        assert_eq!(after(&[500, 600, 500]), None);
+        assert_eq!(after(&[500, 600, 500, 600]), Some((0.55, 0.0)));
+        assert_eq!(after(&[500, 600, 700, 800]), None);
+    }
+}
