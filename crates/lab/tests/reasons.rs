@@ -47,6 +47,21 @@ fn sort_scales_where_the_l2_holds_what_is_sorted_at_once() {
     assert!(fast > 1.5 * bound, "{fast:.2} with faster DRAM, {bound:.2}");
 }
 
+/// Figure 15: one compute unit mostly has a warp of Queens to issue, and eight wait for memory.
+#[test]
+fn queens_waits_for_memory_on_eight_compute_units() {
+    let on = |units: &str| run("queens", &["n=11", "serial=6"], &[units]);
+    let (one, eight) = (on("sm.count=1"), on("sm.count=8"));
+    let waits = |report: &Report| {
+        let stalls = report.stalls.as_ref().unwrap();
+        (stalls["long_scoreboard"], stalls["not_selected"])
+    };
+    let ((memory, other), (memory_of_eight, other_of_eight)) = (waits(&one), waits(&eight));
+    assert!(memory < other, "one waits {memory} warp cycles for memory, {other} for another warp's turn");
+    assert!(memory_of_eight > 3 * other_of_eight, "eight wait {memory_of_eight}, {other_of_eight}");
+    assert!(eight.dram_utilisation > one.dram_utilisation.map(|share| 2.0 * share));
+}
+
 /// Table 5: with an out-of-order core, what blocks the GPU are the packets of the starts, which take the same time with
 /// every core; with the simple core it is the firmware.
 #[test]
