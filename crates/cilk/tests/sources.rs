@@ -91,7 +91,8 @@ fn errors_name_their_line() {
             "line 3: `x` is of type `float`, the result of `f` of type `int`",
         ),
         (
-            "int f(int n) {\n if (n < 2) return 1;\n if (n > 3) {\n  int x = spawn f(n - 1);\n }\n sync;\n return 0;\n}",
+            "int f(int n) {\n if (n < 2) return 1;\n if (n > 3) {\n  int x = spawn f(n - 1);\n }\n \
+             sync;\n return 0;\n}",
             "line 4: `x` ends before the sync that its task's result waits for",
         ),
         ("int f(int n) {\n switch (n) {}\n}", "line 2: `switch` is not understood"),

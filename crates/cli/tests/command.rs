@@ -757,7 +757,8 @@ fn the_fast_model_says_how_far_off_it_may_be() {
     let line = "work vecadd size=400_000 --model fast";
     let text = good(line);
     assert!(
-        text.contains("vecadd on gtx480, fast model:") && text.contains("of the cycles; all counters"),
+        text.contains("vecadd on gtx480, fast model:")
+            && text.contains("of the cycles; where measured, it was off by"),
         "{text}"
     );
     let report = json(&good(&format!("{line} --json")));

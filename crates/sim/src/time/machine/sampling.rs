@@ -35,7 +35,7 @@ pub(super) struct Sampling {
     uses: Vec<u64>,
     /// Lines of the L2 that the launch had used, at the last mark.
     held: u64,
-    /// Marks from when the L2 was still filling up.
+    /// Marks before the first one from which on the L2 was no longer filling up.
     filling: usize,
     settled: Option<Settled>,
 }
@@ -62,13 +62,14 @@ impl Sampling {
         self.settled.is_none() && ctas >= self.wave * (self.marks.len() as u64 + 1)
     }
 
-    /// The launch has used so many lines of the L2, of so many. While it fills up fast enough to be full before so many waves have
-    /// passed, what happens does not say what will.
+    /// The launch has used so many lines of the L2, of so many. While it fills up fast enough to be full before so many
+    /// waves have passed, what happens does not say what will.
     fn note_l2(&mut self, (held, lines): (u64, u64), waves: u64) {
         let added = held.saturating_sub(std::mem::replace(&mut self.held, held));
         let full = FULL * lines as f64;
         if (held as f64) < full && held as f64 + added as f64 * waves as f64 > full {
-            self.filling = self.marks.len();
+            // Nor does the wave that begins at this mark.
+            self.filling = self.marks.len() + 1;
         }
     }
 

@@ -73,10 +73,13 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
 ) -> Stopped<'a, N, P> {
     let chip = context.launch.chip;
     let threads = host_threads(options, chip.sm.count as usize);
+    let mut sms = suspended.sms;
+    // As the partitions are.
+    sms.deal_to(1);
     let mut machine = Machine {
         context,
         options,
-        sms: suspended.sms,
+        sms,
         builder: suspended.builder,
         partitions: Held::new(Dealt::new(std::mem::take(&mut side.partitions), 1)),
         balance: Balance::default(),
@@ -121,6 +124,6 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
     }
     // The host may have written to any of them.
     machine.requests.busy = Marks::all(chip.l2.partitions as usize);
-    machine.replies.post = Post::new(machine.sms.hands());
+    machine.replies.post = Post::new(1);
     machine.go_on(threads)
 }
