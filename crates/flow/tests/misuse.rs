@@ -132,8 +132,8 @@ fn a_bound_that_one_task_exceeds() {
     assert_eq!(naive(&[3, 1, 1], 2).unwrap(), 4);
     let error = naive(&[3, 1, 1], 1).unwrap_err();
     assert!(matches!(error, FlowError::Device(Error::Firmware { .. })), "{error}");
-    let mend = "kernel `fib_naive` puts more elements at once into channel `tasks` than the 1 declared: raise the bound \
-                of `writes` or `spawns`";
+    let mend = "kernel `fib_naive` puts more elements at once into channel `tasks` than the 1 declared: raise the \
+                bound of `writes` or `spawns`";
     assert!(error.to_string().contains(mend), "{error}");
 }
 
