@@ -18,8 +18,8 @@ use crate::term::{self, grouped, seconds};
 const LEAST_LEVELS: u64 = 32;
 const MOST_LEVELS: u64 = 4096;
 
-/// Elements of a channel unless the user says how many: as many as this, or fewer if the channels of all levels would take
-/// more than this share of the memory.
+/// Elements of a channel unless the user says how many: as many as this, or fewer if the channels of all levels would
+/// take more than this share of the memory.
 const WIDEST: u32 = 32_768;
 const NARROWEST: u32 = 64;
 const SHARE_OF_CHANNELS: u64 = 8;

@@ -3,8 +3,8 @@
 use crate::kit::bits::BitSet;
 use crate::outside::OutsideLoads;
 
-/// More bytes are asked for before they are taken: zeroed memory comes lazily from the system, but running out of it would
-/// end the process. Fewer are there, and asking would make the system clear them.
+/// More bytes are asked for before they are taken: zeroed memory comes lazily from the system, but running out of it
+/// would end the process. Fewer are there, and asking would make the system clear them.
 const MANY_BYTES: u64 = 1 << 28;
 
 /// Where global memory begins: above the windows of the other spaces, low enough for 32-bit code.
