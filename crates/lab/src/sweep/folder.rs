@@ -53,7 +53,12 @@ impl Folder {
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-                if entries.map(|entry| entry.file_name()).any(|name| !is_ours(&name.to_string_lossy())) {
+                let names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+                // Another process has made it since.
+                if names.iter().any(|name| name == "sweep.json") {
+                    return Folder::open(path, file, sweep);
+                }
+                if names.iter().any(|name| !is_ours(&name.to_string_lossy())) {
                     return Err(SweepError::new(format!(
                         "`{shown}` is not empty, and it is no sweep's folder"
                     ))
