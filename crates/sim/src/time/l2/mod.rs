@@ -158,11 +158,6 @@ impl Partition {
         self.slices[slice as usize].room()
     }
 
-    /// Reads what the next request for a slice will change, for nothing but to have it in the processor's cache.
-    pub(crate) fn peek(&self, slice: u32) -> u64 {
-        self.slices[slice as usize].peek() ^ self.wake.0
-    }
-
     /// A request leaves the network, in a cycle that the partition has not run yet.
     pub fn accept(&mut self, slice: u32, arrival: Cycle, request: &Request) {
         self.accept_as(Role::Home, slice, arrival, request);

@@ -1,12 +1,12 @@
 //! Parts of an exchange that other threads do while the leader serves requests: each direction of the network is one.
 
 use super::*;
-use crate::time::machine::replies::{Replies, ReplyRooms};
+use crate::time::machine::replies::Replies;
 use crate::time::machine::requests::Requests;
 
 pub(super) enum Errand {
     /// Requests cross to the partitions.
-    Requests(Box<Requests>, Box<Dealt<Partition>>, Arc<ReplyRooms>),
+    Requests(Box<Requests>, Box<Dealt<Partition>>),
     /// Replies cross to the post.
     Replies(Box<Replies>),
 }
@@ -14,12 +14,7 @@ pub(super) enum Errand {
 impl Errand {
     pub(super) fn run(&mut self, until: Cycle) {
         match self {
-            Errand::Requests(requests, partitions, rooms) => {
-                requests.bring_near(partitions);
-                requests.cross(partitions, until);
-                rooms.wait(until);
-                requests.tell_slices(partitions, until, |port| rooms.of(port));
-            }
+            Errand::Requests(requests, partitions) => requests.cross(partitions, until),
             Errand::Replies(replies) => replies.cross(until),
         }
     }
@@ -41,9 +36,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         self.replies.post.set_owners(self.sms.owners());
         crew.give(FOR_REQUESTS, |share| {
             share.window = until..until;
-            let rooms = Arc::clone(&self.replies.rooms);
-            share.errand =
-                Some(Errand::Requests(self.requests.hand_out(), self.partitions.hand_out(), rooms));
+            share.errand = Some(Errand::Requests(self.requests.hand_out(), self.partitions.hand_out()));
         });
         if self.sms.hands() > 2 {
             crew.give(FOR_REPLIES, |share| {
@@ -58,15 +51,14 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if self.sms.hands() == 2 {
             self.replies.cross(until);
         }
-        // The requests' errand waits for the replies' rooms: replies come first.
-        for thread in (0..self.sms.hands() - 1).take(2).rev() {
+        for thread in (0..self.sms.hands() - 1).take(2) {
             crew.take_back(thread, |share, done| {
                 let mut errand = share.errand.take().expect("it was given one");
                 if !done {
                     errand.run(until);
                 }
                 match errand {
-                    Errand::Requests(requests, partitions, _) => {
+                    Errand::Requests(requests, partitions) => {
                         self.requests.hand_back(requests);
                         self.partitions.hand_back(partitions);
                     }

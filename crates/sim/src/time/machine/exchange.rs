@@ -52,6 +52,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         self.noticed.give_back(std::mem::take(&mut self.requests.sent));
         self.requests.tell_sms(&mut self.sms);
+        let all = self.coherence.as_mut().is_some_and(|coherence| coherence.take_moved());
+        let (replies, coherence) = (&mut self.replies.network, self.coherence.as_deref());
+        self.requests.tell_slices(&mut self.partitions, replies, coherence, (until, all));
         if changed {
             self.quiet_since = until;
         }
@@ -82,12 +85,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.set_room(self.requests.network.room(self.nodes.port(Node::Aggregator)), until);
         }
-        let all = self.coherence.as_mut().is_some_and(|coherence| coherence.take_moved());
-        let (replies, coherence) = (&mut self.replies.network, self.coherence.as_deref());
-        self.requests.tell_slices(&mut self.partitions, until, |port| {
-            let moved = replies.take_moved(port) || all;
-            (moved, coherence::reply_room(replies, coherence, port))
-        });
         changed
     }
 

@@ -218,7 +218,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
     let total = launch.shape.grid.iter().map(|&d| d as u64).product();
     let Network { requests, replies, .. } = side.network(chip, senders);
     let requests = Requests::new(requests, chip, &side.routes);
-    let replies = Replies::new(replies, ports, nodes, side.routes.far_cycles);
+    let replies = Replies::new(replies, nodes, side.routes.far_cycles);
     let mut machine = Machine::<N, P> {
         context,
         options,

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use crate::chip::Chip;
 use crate::kit::cycle::Cycle;
 use crate::time::l2::{Partition, Role};
+use crate::time::machine::coherence::{Coherence, reply_room};
 use crate::time::machine::crew::Dealt;
 use crate::time::machine::noticed::Marks;
 use crate::time::machine::routes::Routes;
 use crate::time::network::Crossbar;
-use crate::time::network::message::Request;
+use crate::time::network::message::{Reply, Request};
 use crate::time::network::node::Node;
 use crate::time::network::shared_port::SharedPorts;
 use crate::time::sm::Sm;
@@ -34,8 +35,6 @@ pub(super) struct Requests {
     /// they are not written without need.
     told_room: Vec<Option<Room>>,
     routes: Arc<Routes>,
-    /// A buffer for [`Requests::tell_slices`].
-    rooms: Vec<u32>,
 }
 
 impl Requests {
@@ -50,18 +49,7 @@ impl Requests {
             atomics: vec![0; sms],
             told_room: vec![None; sms],
             routes: Arc::clone(routes),
-            rooms: Vec::new(),
         }
-    }
-
-    /// Reads what requests will meet of slices that other threads have run. Each line comes from another processor's
-    /// cache, and they come at the same time if none has to be known to find the next.
-    pub(super) fn bring_near(&self, partitions: &Dealt<Partition>) {
-        let met = self.sent.iter().map(|(_, request)| {
-            let (partition, slice) = self.routes.place(self.routes.near_port(request).0);
-            partitions[partition].peek(slice)
-        });
-        std::hint::black_box(met.fold(0, |sum, met| sum ^ met));
     }
 
     /// Moves requests from where they are now as far as they come in this exchange.
@@ -162,13 +150,14 @@ impl Requests {
         }
     }
 
-    /// Tells slices what room they have for replies and for requests to their twins, where that may have changed.
-    /// `room` is asked once for each port: whether anything has moved there, and how many replies it takes.
+    /// Tells slices what room they have for replies and for requests to their twins: `all`, or where that may have
+    /// changed.
     pub(super) fn tell_slices(
         &mut self,
         partitions: &mut Dealt<Partition>,
-        until: Cycle,
-        mut room: impl FnMut(usize) -> (bool, u32),
+        replies: &mut Crossbar<Reply>,
+        coherence: Option<&Coherence>,
+        (until, all): (Cycle, bool),
     ) {
         let slices = self.routes.slices as usize;
         let has_twins = self.routes.far_cycles > 0;
@@ -176,22 +165,18 @@ impl Requests {
         let together = 1 + usize::from(has_twins);
         for first in (0..partitions.len()).step_by(together) {
             let pair = first..first + together;
-            let mut concerned = pair.clone().any(|at| self.busy.contains(at));
-            self.rooms.clear();
-            for port in pair.start * slices..pair.end * slices {
-                let (moved, room) = room(port);
-                concerned |= moved;
-                self.rooms.push(room);
-            }
-            if !concerned {
+            let touched = pair.clone().any(|at| self.busy.contains(at));
+            if !replies.take_moved(first * slices..pair.end * slices) && !touched && !all {
                 continue;
             }
-            for (place, &room) in self.rooms.iter().enumerate() {
-                let (partition, slice) = (first + place / slices, (place % slices) as u32);
-                partitions[partition].set_reply_room(slice, until, room);
-                if has_twins {
-                    let room = partitions[partition ^ 1].room_for_twin(slice);
-                    partitions[partition].set_twin_room(slice, until, room);
+            for partition in pair {
+                for slice in 0..slices {
+                    let room = reply_room(replies, coherence, partition * slices + slice);
+                    partitions[partition].set_reply_room(slice as u32, until, room);
+                    if has_twins {
+                        let room = partitions[partition ^ 1].room_for_twin(slice as u32);
+                        partitions[partition].set_twin_room(slice as u32, until, room);
+                    }
                 }
             }
         }

@@ -24,6 +24,8 @@ pub(crate) mod message;
 pub(crate) mod node;
 pub(crate) mod shared_port;
 
+use std::ops::Range;
+
 use crate::chip::timing::{ClockSpec, InterconnectSpec};
 use crate::kit::cycle::Cycle;
 use crate::kit::divisor::Divisor;
@@ -145,10 +147,10 @@ impl<M: Copy + std::fmt::Debug> Crossbar<M> {
         with_ports!(&mut self.ports, ports => ports.advance(from, end, room, deliver));
     }
 
-    /// Whether packets have joined or left the queue of a source since the last call for it.
+    /// Whether packets have joined or left the queues of some sources since the last call for them.
     #[inline]
-    pub(crate) fn take_moved(&mut self, source: usize) -> bool {
-        with_ports!(&mut self.ports, ports => ports.take_moved(source))
+    pub(crate) fn take_moved(&mut self, sources: Range<usize>) -> bool {
+        with_ports!(&mut self.ports, ports => ports.take_moved(sources))
     }
 
     /// The earliest cycle in which a waiting packet could leave its queue, if its sink has room.

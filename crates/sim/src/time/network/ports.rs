@@ -1,5 +1,7 @@
 //! Sources, sinks and the packets between them: which source may send, and which is next.
 
+use std::ops::Range;
+
 use crate::chip::timing::{InterconnectSpec, Queueing};
 use crate::kit::divisor::Divisor;
 use crate::kit::ids::PacketId;
@@ -142,10 +144,10 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         self.sources[source].queued
     }
 
-    /// Whether packets have joined or left the queue of a source since the last call for it.
+    /// Whether packets have joined or left the queues of some sources since the last call for them.
     #[inline]
-    pub(crate) fn take_moved(&mut self, source: usize) -> bool {
-        std::mem::take(&mut self.sources[source].moved)
+    pub(crate) fn take_moved(&mut self, sources: Range<usize>) -> bool {
+        self.sources[sources].iter_mut().fold(false, |any, source| any | std::mem::take(&mut source.moved))
     }
 
     /// A packet joins its source's queue; it can leave from tick `ready` on.

@@ -258,13 +258,6 @@ impl Slice {
         (self.latency_cycles as u32).saturating_sub(self.incoming[1].len() as u32)
     }
 
-    /// See [`Partition::peek`](crate::time::l2::Partition::peek).
-    pub(crate) fn peek(&self) -> u64 {
-        let last = self.incoming[0].back().map_or(0, |last| last.ready.0);
-        let counts = u64::from(self.capacity) ^ self.latency_cycles ^ self.entered.len() as u64;
-        last ^ counts ^ self.heads[0].0 ^ self.wake.0
-    }
-
     /// A request leaves the network.
     pub(crate) fn accept(&mut self, arrival: Cycle, number: LineNumber, request: &Request, role: Role) {
         debug_assert!(self.room() > 0, "a request for a full slice");
