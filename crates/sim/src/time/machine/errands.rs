@@ -7,7 +7,7 @@ use crate::time::machine::requests::Requests;
 pub(super) enum Errand {
     /// Requests cross to the partitions.
     Requests(Box<Requests>, Box<Dealt<Partition>>),
-    /// Replies cross to the post.
+    /// Replies cross to the deliveries.
     Replies(Box<Replies>),
 }
 
@@ -33,7 +33,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// Lets others begin to move requests, which are all there, and replies.
     pub(super) fn give_errands(&mut self, until: Cycle, crew: &Crew<Share<N, P>>) {
-        self.replies.post.set_owners(self.sms.owners());
+        self.replies.deliveries.set_owners(self.sms.owners());
         crew.give(FOR_REQUESTS, |share| {
             share.window = until..until;
             share.errand = Some(Errand::Requests(self.requests.hand_out(), self.partitions.hand_out()));

@@ -11,6 +11,7 @@ mod build;
 mod clusters;
 mod coherence;
 mod crew;
+mod deliveries;
 mod errands;
 mod exchange;
 pub(crate) mod firmware;
@@ -18,7 +19,6 @@ mod hangs;
 mod lock_queues;
 mod noticed;
 pub(crate) mod plan;
-mod post;
 mod replies;
 mod requests;
 mod routes;
@@ -56,13 +56,13 @@ use crate::time::machine::build::Builder;
 use crate::time::machine::clusters::Clusters;
 use crate::time::machine::coherence::Coherence;
 use crate::time::machine::crew::{Balance, Crew, Dealt, Held, Lent, Pace};
+use crate::time::machine::deliveries::{Deliveries, Delivery};
 use crate::time::machine::errands::Errand;
 use crate::time::machine::firmware::SaveAreas;
 use crate::time::machine::hangs::LivelockSearch;
 pub(crate) use crate::time::machine::hangs::LockPace;
 use crate::time::machine::noticed::Noticed;
 use crate::time::machine::plan::Plan;
-use crate::time::machine::post::{Delivery, Post};
 use crate::time::machine::replies::Replies;
 use crate::time::machine::requests::Requests;
 use crate::time::machine::routes::Routes;
@@ -504,11 +504,11 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
     /// The next cycle, from `now` on, in which anything happens.
     fn next_event(&self, now: Cycle) -> Option<Cycle> {
         // Mostly some SM has something to do now; then nothing else matters.
-        let post = self.replies.post.first;
-        if self.noticed.wake.min(post) <= now {
+        let deliveries = self.replies.deliveries.first;
+        if self.noticed.wake.min(deliveries) <= now {
             return Some(now);
         }
-        let wakes = self.sms.iter().map(|sm| sm.wakes_at()).chain([post]);
+        let wakes = self.sms.iter().map(|sm| sm.wakes_at()).chain([deliveries]);
         let first = wakes.min().filter(|&at| at != Cycle::NEVER);
         if first.is_some_and(|at| at <= now) {
             return Some(now);
@@ -538,7 +538,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 self.deliver_all();
                 self.sms.deal_to(threads);
                 self.partitions.deal_to(threads);
-                (self.balance, self.replies.post) = (Balance::default(), Post::new(threads));
+                (self.balance, self.replies.deliveries) = (Balance::default(), Deliveries::new(threads));
             }
             return self.advance_together(window, crew);
         }
@@ -553,7 +553,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
 
     /// Takes all replies that have crossed the network to their SMs.
     fn deliver_all(&mut self) {
-        self.replies.post.drain().for_each(|(sm, arrival, reply)| self.sms[sm].receive(arrival, reply));
+        self.replies.deliveries.drain().for_each(|(sm, arrival, reply)| self.sms[sm].receive(arrival, reply));
     }
 
     fn advance_together(&mut self, window: Range<Cycle>, crew: &Crew<Share<N, P>>) {
@@ -562,7 +562,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
         for other in 0..others {
             crew.give(other, |share| {
                 share.window = window.clone();
-                self.replies.post.swap(other, &mut share.arrivals);
+                self.replies.deliveries.swap(other, &mut share.arrivals);
                 share.sms = Some(self.sms.lend(other));
                 share.partitions = Some(self.partitions.lend(other));
             });

@@ -2,7 +2,7 @@
 
 use crate::kit::cycle::Cycle;
 use crate::time::l2::Served;
-use crate::time::machine::post::Post;
+use crate::time::machine::deliveries::Deliveries;
 use crate::time::network::Crossbar;
 use crate::time::network::message::Reply;
 use crate::time::network::node::NodePorts;
@@ -12,7 +12,7 @@ pub(super) struct Replies {
     pub network: Crossbar<Reply>,
     /// Those that are to join the queues of ports.
     answers: Vec<Answer>,
-    pub post: Post,
+    pub deliveries: Deliveries,
     nodes: NodePorts,
     /// What a reply from the other half of the L2 takes longer.
     far_cycles: u64,
@@ -30,7 +30,7 @@ struct Answer {
 
 impl Replies {
     pub(super) fn new(network: Crossbar<Reply>, nodes: NodePorts, far_cycles: u64) -> Replies {
-        Replies { network, answers: Vec::new(), post: Post::new(1), nodes, far_cycles }
+        Replies { network, answers: Vec::new(), deliveries: Deliveries::new(1), nodes, far_cycles }
     }
 
     /// A slice, at a port, has served a request: the answer joins the port's queue, now or when replies cross.
@@ -45,11 +45,11 @@ impl Replies {
     /// Moves replies from where they are now as far as they come in this exchange. Nodes are SMs only.
     pub(super) fn cross(&mut self, until: Cycle) {
         self.answers.drain(..).for_each(|answer| answer.join(&mut self.network));
-        let post = &mut self.post;
+        let deliveries = &mut self.deliveries;
         self.network.advance(
             until,
             |_| u32::MAX,
-            |sm, arrival, &reply| post.put((sm, arrival_of(reply, arrival, self.far_cycles), reply)),
+            |sm, arrival, &reply| deliveries.put((sm, arrival_of(reply, arrival, self.far_cycles), reply)),
         );
     }
 

@@ -124,6 +124,6 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
     }
     // The host may have written to any of them.
     machine.requests.busy = Marks::all(chip.l2.partitions as usize);
-    machine.replies.post = Post::new(1);
+    machine.replies.deliveries = Deliveries::new(1);
     machine.go_on(threads)
 }

@@ -9,7 +9,7 @@ pub(super) type Delivery = (usize, Cycle, Reply);
 
 /// Replies that have not been taken to their SMs yet.
 #[derive(Debug)]
-pub(super) struct Post {
+pub(super) struct Deliveries {
     /// By the hand that holds the SM.
     bags: Vec<Vec<Delivery>>,
     /// By SM, that hand.
@@ -18,9 +18,9 @@ pub(super) struct Post {
     pub first: Cycle,
 }
 
-impl Post {
-    pub(super) fn new(hands: usize) -> Post {
-        Post { bags: vec![Vec::new(); hands], owners: Vec::new(), first: Cycle::NEVER }
+impl Deliveries {
+    pub(super) fn new(hands: usize) -> Deliveries {
+        Deliveries { bags: vec![Vec::new(); hands], owners: Vec::new(), first: Cycle::NEVER }
     }
 
     /// Learns which hand holds which SM.
@@ -55,17 +55,17 @@ mod tests {
 
     #[test]
     fn replies_are_kept_by_hand() {
-        let mut post = Post::new(2);
+        let mut deliveries = Deliveries::new(2);
         let delivery = |sm, at| (sm, Cycle(at), Reply::Answer(Ticket(0)));
-        post.set_owners([0, 0, 0, 0, 1, 1].into_iter());
+        deliveries.set_owners([0, 0, 0, 0, 1, 1].into_iter());
         [delivery(4, 30), delivery(2, 20), delivery(5, 40)]
             .into_iter()
-            .for_each(|delivery| post.put(delivery));
-        assert_eq!(post.first, Cycle(20));
+            .for_each(|delivery| deliveries.put(delivery));
+        assert_eq!(deliveries.first, Cycle(20));
         let mut bag = Vec::new();
-        post.swap(1, &mut bag);
+        deliveries.swap(1, &mut bag);
         assert_eq!(bag, [delivery(4, 30), delivery(5, 40)]);
-        assert_eq!(post.drain().collect::<Vec<_>>(), [delivery(2, 20)]);
-        assert_eq!((post.first, post.drain().next()), (Cycle::NEVER, None));
+        assert_eq!(deliveries.drain().collect::<Vec<_>>(), [delivery(2, 20)]);
+        assert_eq!((deliveries.first, deliveries.drain().next()), (Cycle::NEVER, None));
     }
 }
