@@ -164,6 +164,7 @@ async fn one_at_a_time(mut flow: Flow) {
             }
             None => flow.agg().sleep(50).await,
         }
+        flow.free();
     }
 }
 

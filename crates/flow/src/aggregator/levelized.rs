@@ -23,7 +23,8 @@ pub(crate) async fn levelized(mut flow: Flow) {
         if std::mem::take(&mut flow.changed) || all_yielded {
             let restarted = flow.restart().await > 0;
             let started = flow.start_tasks() || flow.start_after_sync(all_yielded && !restarted);
-            if restarted || started {
+            // Wavefronts start before room is made for what they will put.
+            if flow.free() || restarted || started {
                 continue;
             }
             if flow.is_finished() {

@@ -50,7 +50,9 @@ struct Side {
     next: u32,
     /// The end of the ready entries when last polled.
     ready: u32,
-    /// The first position of the oldest group that is not free, and how many of its elements are done.
+    /// The first position of the oldest group that is not free.
+    free: u32,
+    /// The first position of the oldest group that is not known to be done, and how many of its elements are done.
     group: u32,
     done: u32,
     /// Never reserved elements in groups that were closed.
@@ -110,6 +112,8 @@ pub struct Flow {
     /// Busy channels, by depth, and in all.
     busy: Vec<u32>,
     all_busy: u32,
+    /// Channels with groups that are done and not yet free.
+    unfreed: BTreeSet<usize>,
     /// Channels that may have got room since wavefronts were last restarted.
     roomier: BTreeSet<usize>,
     /// Whether anything has changed since the scheduler last looked.
@@ -137,6 +141,7 @@ impl Flow {
             level: cell.level,
             next: 0,
             ready,
+            free: 0,
             group: 0,
             done: 0,
             skipped: 0,
@@ -161,6 +166,7 @@ impl Flow {
             syncs: BTreeSet::new(),
             busy: vec![0; depths],
             all_busy: 0,
+            unfreed: BTreeSet::new(),
             roomier: BTreeSet::new(),
             changed: true,
             names: plan.names.clone(),
@@ -267,8 +273,8 @@ impl Flow {
         self.changed = true;
     }
 
-    /// Polls all channels that may have changed, those with elements in flight and those that they feed: frees
-    /// groups that are done, and learns what is ready.
+    /// Polls all channels that may have changed, those with elements in flight and those that they feed: learns what
+    /// is done, and what is ready.
     pub async fn poll(&mut self) {
         let _span = self.agg.span(|| "poll".to_string());
         let working: Vec<usize> = self.working.iter().copied().collect();
@@ -293,7 +299,7 @@ impl Flow {
             }
             self.sides[at].done = count;
             while self.sides[at].done == self.sides[at].channel.shape.group {
-                self.free_group(at).await;
+                self.leave_group(at).await;
             }
             self.note(at);
         }
@@ -336,21 +342,40 @@ impl Flow {
         reached[to / 64] >> (to % 64) & 1 != 0
     }
 
-    /// Frees the oldest group of a channel, all of which is done, and loads the next group's counter.
-    async fn free_group(&mut self, at: usize) {
-        self.charge(cost::FREE);
-        self.agg.note(|| format!("free a group of {}", self.names.channels[at]));
+    /// Goes on from a channel's oldest group, all of which is done, to the next one, and loads its count.
+    async fn leave_group(&mut self, at: usize) {
+        self.unfreed.insert(at);
         let side = &mut self.sides[at];
-        // The count must be 0 before anyone can reserve these elements again.
-        self.agg.store32(side.channel.done(side.group), 0);
         side.group = side.group.wrapping_add(side.channel.shape.group);
-        self.agg.store32(side.channel.head(), side.group);
         side.done = 0;
-        self.roomier.insert(at);
-        let side = &mut self.sides[at];
         if side.outstanding() > 0 {
-            side.done = self.agg.load32(side.channel.done(side.group)).await;
+            let count = side.channel.done(side.group);
+            self.charge(cost::POLL);
+            self.sides[at].done = self.agg.load32(count).await;
         }
+    }
+
+    /// Frees the groups that are done, in allocation order. Returns whether there were any. A scheduler calls this after
+    /// it has started what can start: nothing that runs waits for it unless a channel is full.
+    pub fn free(&mut self) -> bool {
+        if self.unfreed.is_empty() {
+            return false;
+        }
+        let _span = self.agg.span(|| "free".to_string());
+        for at in std::mem::take(&mut self.unfreed) {
+            while self.sides[at].free != self.sides[at].group {
+                self.charge(cost::FREE);
+                self.agg.note(|| format!("free a group of {}", self.names.channels[at]));
+                let side = &mut self.sides[at];
+                // The count must be 0 before anyone can reserve these elements again.
+                self.agg.store32(side.channel.done(side.free), 0);
+                side.free = side.free.wrapping_add(side.channel.shape.group);
+                self.agg.store32(side.channel.head(), side.free);
+            }
+            self.roomier.insert(at);
+        }
+        self.changed = true;
+        true
     }
 
     /// Closes a channel's oldest group if only a part of it was ever reserved and all of that part is done:
@@ -370,9 +395,9 @@ impl Flow {
             return false;
         }
         self.sides[at].skipped = self.sides[at].skipped.wrapping_add(size - done);
-        self.free_group(at).await;
+        self.leave_group(at).await;
         self.note(at);
-        true
+        self.free()
     }
 
     /// Starts wavefronts on up to `most` ready elements of a channel, with one command. Those for which no compute
@@ -468,7 +493,7 @@ impl Flow {
             let channel = self.sides[on].channel;
             let tail = self.agg.load32(channel.tail()).await;
             let side = &self.sides[on];
-            let mut room = channel.shape.width.saturating_sub(tail.wrapping_sub(side.group));
+            let mut room = channel.shape.width.saturating_sub(tail.wrapping_sub(side.free));
             let most = side.most;
             while room >= most {
                 self.charge(cost::YIELD);

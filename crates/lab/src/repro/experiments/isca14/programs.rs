@@ -1,6 +1,6 @@
 //! The paper's four programs with the inputs of the experiments.
 
-use crate::repro::{Run, Scale};
+use crate::repro::{Failed, Results, Run, Scale};
 
 /// In the order of the paper's tables.
 pub(super) const PROGRAMS: [&str; 4] = ["Fibonacci", "Queens", "Sort", "Strassen"];
@@ -45,4 +45,21 @@ pub(super) fn one_by_one(name: &str) -> Run {
 /// Runs on so many compute units instead of the apu's 8.
 pub(super) fn on(run: Run, cus: u32) -> Run {
     if cus == 8 { run } else { run.set("sm.count", cus) }
+}
+
+/// Cycles that a command takes in the runs of [`perturbed`], beside the chip's 22.
+const LATENCIES: [u32; 2] = [23, 25];
+
+/// The same run with commands that take a cycle more or less, which changes the order in which wavefronts start. That
+/// alone changes the time of a run by some percent, Strassen's by 13. So where two runs are compared, their times are
+/// means over these.
+pub(super) fn perturbed(run: &Run) -> Vec<Run> {
+    let others = LATENCIES.map(|cycles| run.clone().set("aggregator.command_latency_cycles", cycles));
+    std::iter::once(run.clone()).chain(others).collect()
+}
+
+/// The mean of a figure over runs.
+pub(super) fn mean(results: &Results, runs: &[Run], what: &str) -> Result<f64, Failed> {
+    let sum = runs.iter().map(|run| results.number(run, what)).sum::<Result<f64, Failed>>()?;
+    Ok(sum / runs.len() as f64)
 }
