@@ -31,7 +31,7 @@ use crate::time::sm::cycle::Event;
 use crate::time::sm::front_end::decode::{Decoded, ExecUnit, SpinRole, next};
 use crate::time::sm::issue::polling::note_tries;
 use crate::time::sm::issue::slot::Position;
-use crate::time::sm::load_store::transfer::{Transfer, skips_l1};
+use crate::time::sm::load_store::transfer::Transfer;
 use crate::time::sm::probe::{Accessing, BarrierArrival, Probe, State};
 use crate::time::sm::watch::{Watch, Watched};
 use crate::time::sm::{Context, Resident, Sm};
@@ -78,15 +78,17 @@ impl SilentAtomics {
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
-    /// The warp in `slot`, which is ready, issues its next instruction.
-    #[inline(always)]
+    /// The warp in `slot`, which is ready, issues its next instruction, for a scheduler. Returns whether it may issue
+    /// another one in this cycle. Not inlined, so that the loop over cycles stays small.
+    #[inline(never)]
     pub(crate) fn issue<'a>(
         &mut self,
         context: &Context<'a>,
         execution: &mut Execution<'a>,
+        scheduler: usize,
         slot: WarpSlot,
         now: Cycle,
-    ) -> Result<Issue, Box<Fault>> {
+    ) -> Result<bool, Box<Fault>> {
         let number = self.slots[slot.index()].occupant.kernel;
         let context = context.of(number);
         execution.launch = context.launch;
@@ -116,9 +118,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         } else {
             self.issue_other(context, execution, issuing)
         };
-        if let Err(bad) = result {
-            return Err(self.fault_of(context, slot, path.pc, bad));
-        }
+        let goes_on = match result {
+            Ok(goes_on) => goes_on,
+            Err(bad) => return Err(self.fault_of(context, slot, path.pc, bad)),
+        };
         if execution.uninitialised.is_some() {
             self.note_uninitialised(execution, slot, path.pc);
         }
@@ -129,13 +132,26 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if decoded.notes_spin {
             self.note_spin(kernel, decoded, &issue, now);
         }
-        self.after_issue(context, slot, now, path.pc);
-        Ok(issue)
+        if goes_on {
+            self.slots[slot.index()].go_on(path.pc);
+            self.refresh(context, slot, now + 1);
+        } else {
+            self.after_issue(context, slot, now, path.pc);
+        }
+        let after = scheduler + 1;
+        self.turns[decoded.unit as usize] = if after == self.schedulers.len() { 0 } else { after };
+        self.schedulers[scheduler].policy.issued(now, &issue);
+        // What follows the branch waits for its turn in the queue of backed-off warps.
+        Ok(!(issue.is_sib && self.begin_back_off(slot, now)))
     }
 
     #[cold]
-    fn fault_of(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc, bad: Bad) -> Box<Fault> {
-        let occupant = &self.slots[slot.index()].occupant;
+    fn fault_of(&mut self, context: &Context<'_>, slot: WarpSlot, pc: Pc, bad: Bad) -> Box<Fault> {
+        // It has not done what it was ready for.
+        let entry = &mut self.slots[slot.index()];
+        entry.status.state = State::Ready;
+        self.agenda.ready.insert(slot, entry.status.unit);
+        let occupant = &entry.occupant;
         let resident = self.residents[occupant.resident()].as_ref().expect(IS_RESIDENT);
         let kernel = context.launch.kernel;
         Box::new(Fault {
@@ -158,17 +174,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.unwritten.note(execution.launch.kernel, &resident.cta, warp, pc, read);
     }
 
-    /// Follows the warp to where it is after the instruction at `pc`.
+    /// Follows the warp to where it is after the instruction at `pc`, which is not always the next one.
+    #[inline(never)]
     fn after_issue(&mut self, context: &Context<'_>, slot: WarpSlot, now: Cycle, pc: Pc) {
         let entry = &mut self.slots[slot.index()];
-        entry.buffer.count -= 1;
-        entry.status.blocked = false;
+        entry.go_on(pc);
         let at = entry.occupant.resident();
         let resident = self.residents[at].as_ref().expect(IS_RESIDENT);
         entry.position = Position::of(&resident.warps[entry.occupant.warp()]);
         // A warp that waits keeps its buffer for when it goes on.
         let jumps = matches!(entry.position, Position::At(here) if here != next(pc));
-        entry.buffer.pc = next(pc);
         let ended = entry.position == Position::Ended;
         if ended {
             entry.buffer.count = 0;
@@ -187,13 +202,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
-    /// Arithmetic, control and barriers take effect when they issue. Only their results are written later.
+    /// Arithmetic, control and barriers take effect when they issue. Only their results are written later. Returns
+    /// whether the warp certainly goes on with the next instruction.
+    #[inline(always)]
     fn issue_other(
         &mut self,
         context: &Context<'_>,
         execution: &mut Execution<'_>,
         issuing: Issuing<'_>,
-    ) -> Result<(), Bad> {
+    ) -> Result<bool, Bad> {
         let Issuing { slot, now, path, mask, activation, inst, decoded } = issuing;
         let entry = &mut self.slots[slot.index()];
         let w = entry.occupant.warp();
@@ -214,17 +231,17 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let warp = &mut resident.warps[w];
             let imms = &context.launch.kernel.imms;
             if lanes::execute(inst, &mut warp.registers(activation), imms, mask) {
-                warp.control.advance();
-                return Ok(());
+                return Ok(warp.control.advance());
             }
         }
         if matches!(inst.op, Op::Bra) {
             execution.step(&mut resident.cta, &mut resident.warps, w, path, None)?;
-            return Ok(());
+            return Ok(false);
         }
         // Rebuilt, so that the struct is in memory only on this path.
         let issuing = Issuing { slot, now, path, mask, activation, inst, decoded };
-        self.issue_special(context, execution, issuing)
+        self.issue_special(context, execution, issuing)?;
+        Ok(false)
     }
 
     /// Instructions that concern more than the registers and the position of their own warp.
@@ -361,13 +378,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         Ok(())
     }
 
-    /// A load, store, atomic or copy: checked now, sent by the load/store unit.
+    /// A load, store, atomic or copy: checked now, sent by the load/store unit. Returns whether the warp certainly goes
+    /// on with the next instruction.
+    #[inline(always)]
     fn issue_access(
         &mut self,
         context: &Context<'_>,
         execution: &mut Execution<'_>,
         Issuing { slot, now, path, mask, activation, inst, decoded }: Issuing<'_>,
-    ) -> Result<(), Bad> {
+    ) -> Result<bool, Bad> {
         let kernel = context.launch.kernel;
         let entry = &mut self.slots[slot.index()];
         let w = entry.occupant.warp();
@@ -376,13 +395,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         };
         let warp = &mut warps[w];
         if mask.is_empty() {
-            warp.control.advance();
-            return Ok(());
+            return Ok(warp.control.advance());
         }
         let id = self.memory.transfers.take(Transfer::new);
         let transfer = &mut self.memory.transfers[id];
         let polls = decoded.spin == Some(SpinRole::Poll);
-        transfer.pending.restart(slot, skips_l1(&inst.op), polls);
+        transfer.pending.restart(slot, decoded.skips_l1, polls);
         let who = WarpName { cta: cta.number, warp: w as u32 };
         // Parameters of firmware's tasks are in the constant cache, whatever the kernel.
         let kernel_of_constants = if self.dispatched.together { entry.occupant.kernel } else { 0 };
@@ -397,6 +415,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
         access.begin(&mut reach, warp, inst)?;
+        let goes_on = warp.control.advance();
         // Machine code does so only if all lanes take part.
         transfer.pending.aggregated = decoded.aggregated && mask == LaneMask::first_lanes(N as u32);
         let is_silent = matches!(access.kind, MemoryOp::Atomic { silent: true, .. });
@@ -493,8 +512,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let is_remote = !transfer.access.remote.is_empty();
         // Later instructions of the warp wait for an acquire.
         entry.status.held = decoded.ordering.before_all;
-        let resident = self.residents[entry.occupant.resident()].as_mut().expect(IS_RESIDENT);
-        resident.warps[w].control.advance();
         if let Some(watch) = &mut self.watch
             && !unlocks
             && matches!(
@@ -509,7 +526,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.expect_from_cluster(context, id);
         }
         self.memory.push(id, ready);
-        Ok(())
+        Ok(goes_on)
     }
 }
 

@@ -1,7 +1,5 @@
 //! What a warp waits for, and the accounting of its cycles.
 
-use std::hint::select_unpredictable;
-
 use warploom_isa::{Op, Pc};
 
 use crate::exec::warp::Warp;
@@ -21,43 +19,38 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if state == State::Ready && self.yield_cycles > 0 && self.yields(context, slot, from) {
             (state, unit) = (State::Sleeping, ExecUnit::Control);
         }
+        let mut entry = &mut self.slots[slot.index()];
         // A warp that sleeps, or waits for a fence or a barrier's latency, fetches meanwhile.
-        self.fetch_ahead(context, slot);
-        let status = &mut self.slots[slot.index()].status;
-        if status.state == state && status.unit == unit {
+        if entry.begins_fetch(&self.fetch, context.of(entry.occupant.kernel).code.len()) {
+            self.fetch.want(slot);
+        }
+        if (entry.status.state, entry.status.unit) == (state, unit) {
             return;
         }
-        if status.state == State::Ready {
-            let busy = status.waited_for_unit(&self.units, slot, from);
-            self.unit_busy += busy;
-            self.probe.unit_busy(slot, busy);
-            self.agenda.ready.remove(slot, status.unit);
+        if entry.status.state == State::Ready {
+            self.stop_waiting_for_unit(slot, from);
+            entry = &mut self.slots[slot.index()];
         }
+        let status = &mut entry.status;
         if state == State::Ready {
             status.begin_wait_for_unit(&self.units, unit, slot, from);
             self.agenda.ready.insert(slot, unit);
         }
-        if status.state != state {
-            self.probe.spent(slot, status.state, status.since, from.saturating_sub(status.since));
-            status.since = status.since.max(from);
+        if status.state != state && from > status.since {
+            self.probe.spent(slot, status.state, status.since, from - status.since);
+            status.since = from;
         }
         (status.state, status.unit) = (state, unit);
     }
 
-    /// A warp fetches if it has room for instructions.
-    #[inline(always)]
-    fn fetch_ahead(&mut self, context: &Context<'_>, slot: WarpSlot) {
-        let entry = &mut self.slots[slot.index()];
-        let buffer = &mut entry.buffer;
-        if !buffer.fetching
-            && self.fetch.has_room(buffer.count)
-            && let Position::At(pc) = entry.position
-            // Nothing comes after the last instruction.
-            && pc.index() + (buffer.count as usize) < context.of(entry.occupant.kernel).code.len()
-        {
-            buffer.fetching = true;
-            self.fetch.want(slot);
-        }
+    /// A warp that was ready does not issue, because of what others did.
+    #[cold]
+    fn stop_waiting_for_unit(&mut self, slot: WarpSlot, from: Cycle) {
+        let status = &mut self.slots[slot.index()].status;
+        let busy = status.waited_for_unit(&self.units, slot, from);
+        self.unit_busy += busy;
+        self.probe.unit_busy(slot, busy);
+        self.agenda.ready.remove(slot, status.unit);
     }
 
     /// Fetched instructions can issue.
@@ -66,7 +59,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         // A warp that waits for something else still does.
         match self.slots[slot.index()].status.state {
             State::NoInstruction => self.refresh(context, slot, now),
-            _ => self.fetch_ahead(context, slot),
+            _ => {
+                let entry = &mut self.slots[slot.index()];
+                if entry.begins_fetch(&self.fetch, context.of(entry.occupant.kernel).code.len()) {
+                    self.fetch.want(slot);
+                }
+            }
         }
     }
 
@@ -113,7 +111,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         true
     }
 
-    /// A warp issues at `now`: its state until then, and the cycle of the issue, are accounted for.
+    /// A warp issues at `now`: its state until then, and the cycle of the issue, are accounted for. Whatever it does
+    /// next, it no longer waits for the unit.
+    #[inline(always)]
     pub(crate) fn account_issue(&mut self, slot: WarpSlot, now: Cycle) {
         let entry = &mut self.slots[slot.index()];
         if self.yield_cycles > 0 {
@@ -129,6 +129,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.probe.spent(slot, State::Issued, now, 1);
             status.since = now + 1;
         }
+        status.state = State::Issued;
+        self.agenda.ready.remove(slot, status.unit);
     }
 
     /// The state of a warp in cycle `now` and, if it is ready, the unit that its next instruction needs.
@@ -153,28 +155,42 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         let context = context.of(entry.occupant.kernel);
         let inst = &context.code[pc.index()];
-        if inst.is_ordered
-            && let Some(state) = self.waits_in_order(context, slot, pc)
-        {
-            return (state, none);
-        }
-        let moved;
-        let needs = if inst.is_moved {
-            moved = self.needs_of_activation(context, slot, pc);
-            &moved
+        let state = if inst.needs_registers_only {
+            self.assess_registers(slot, &inst.needs, now)
         } else {
-            &inst.needs
+            self.assess_particular(context, slot, pc, now)
         };
-        // Branch-free: which of these it is is unpredictable.
-        let (pending, from_memory) = entry.board.check(needs);
-        let waits = select_unpredictable(from_memory, State::LongScoreboard, State::ExecutionDependency);
-        let delayed = self.spin_unit.as_ref().is_some_and(|unit| unit.back_off.delays(slot, now));
-        let goes = if delayed { State::BackedOff } else { State::Ready };
-        let state = select_unpredictable(pending, waits, goes);
-        if state == State::LongScoreboard && entry.board.waits_for_shared(needs) {
-            return (State::ShortScoreboard, none);
+        (state, if state == State::Ready { inst.unit } else { none })
+    }
+
+    /// The state of a warp whose next instruction waits for nothing but the registers that it needs.
+    #[inline(always)]
+    fn assess_registers(&self, slot: WarpSlot, needs: &RegSet, now: Cycle) -> State {
+        let board = &self.slots[slot.index()].board;
+        if !board.waits(needs) {
+            let delayed = self.spin_unit.as_ref().is_some_and(|unit| unit.back_off.delays(slot, now));
+            if delayed { State::BackedOff } else { State::Ready }
+        } else if !board.waits_for_memory(needs) {
+            State::ExecutionDependency
+        } else if board.waits_for_shared(needs) {
+            State::ShortScoreboard
+        } else {
+            State::LongScoreboard
         }
-        (state, select_unpredictable(state == State::Ready, inst.unit, none))
+    }
+
+    /// The state of a warp whose next instruction may wait for other things than registers, or whose registers are moved.
+    #[inline(never)]
+    fn assess_particular(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc, now: Cycle) -> State {
+        if let Some(state) = self.waits_in_order(context, slot, pc) {
+            return state;
+        }
+        let inst = &context.code[pc.index()];
+        if inst.is_moved {
+            self.assess_registers(slot, &self.needs_of_activation(context, slot, pc), now)
+        } else {
+            self.assess_registers(slot, &inst.needs, now)
+        }
     }
 
     /// The state of a warp none of whose paths runs.
@@ -211,7 +227,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// Why the instruction at `pc` waits, if it does so for earlier accesses of its warp.
-    #[inline(never)]
     fn waits_in_order(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc) -> Option<State> {
         let entry = &self.slots[slot.index()];
         let inst = &context.code[pc.index()];
@@ -231,7 +246,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The registers that the instruction at `pc` needs, where functions call each other.
-    #[inline(never)]
     fn needs_of_activation(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc) -> RegSet {
         if matches!(context.launch.kernel.code[pc.index()].op, Op::Call | Op::Ret) {
             // Registers of the caller and the callee are different rows that may share a bit.

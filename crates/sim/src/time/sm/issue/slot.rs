@@ -8,7 +8,8 @@ use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sm::copy_engine::BulkGroups;
 use crate::time::sm::execution_units::ExecutionUnits;
-use crate::time::sm::front_end::decode::ExecUnit;
+use crate::time::sm::front_end::decode::{ExecUnit, next};
+use crate::time::sm::front_end::fetch::Fetch;
 use crate::time::sm::issue::copies::CopyGroups;
 use crate::time::sm::issue::products::ProductGroups;
 use crate::time::sm::issue::scoreboard::Scoreboard;
@@ -205,6 +206,32 @@ impl Slot {
         (next.occupant.resident, next.occupant.warp) = (resident as u16, warp as u16);
         next.occupant.life = self.occupant.life + 1;
         next
+    }
+
+    /// The warp has issued the instruction at `pc` and goes on with the next one.
+    #[inline(always)]
+    pub(crate) fn go_on(&mut self, pc: Pc) {
+        self.buffer.count -= 1;
+        self.buffer.pc = next(pc);
+        self.position = Position::At(next(pc));
+        self.status.blocked = false;
+    }
+
+    /// Begins to fetch if there is room for instructions, of which the buffer may hold so many before, and if any are
+    /// left in the code. Returns whether it does.
+    #[inline(always)]
+    pub(crate) fn begins_fetch(&mut self, fetch: &Fetch, instructions: usize) -> bool {
+        let buffer = &mut self.buffer;
+        if !buffer.fetching
+            && fetch.has_room(buffer.count)
+            && let Position::At(pc) = self.position
+            // Nothing comes after the last instruction.
+            && pc.index() + (buffer.count as usize) < instructions
+        {
+            buffer.fetching = true;
+            return true;
+        }
+        false
     }
 
     pub(crate) fn state(&self) -> State {
