@@ -14,14 +14,22 @@ use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Assesses a warp anew for cycle `from`, and accounts for its earlier state up to then.
+    #[inline(never)]
     pub(crate) fn refresh(&mut self, context: &Context<'_>, slot: WarpSlot, from: Cycle) {
+        let context = context.of(self.slots[slot.index()].occupant.kernel);
+        self.refresh_inline(context, slot, from);
+    }
+
+    /// [`Sm::refresh`] for a caller that knows the context of the warp's kernel and always gets here.
+    #[inline(always)]
+    pub(super) fn refresh_inline(&mut self, context: &Context<'_>, slot: WarpSlot, from: Cycle) {
         let (mut state, mut unit) = self.assess(context, slot, from);
         if state == State::Ready && self.yield_cycles > 0 && self.yields(context, slot, from) {
             (state, unit) = (State::Sleeping, ExecUnit::Control);
         }
         let mut entry = &mut self.slots[slot.index()];
         // A warp that sleeps, or waits for a fence or a barrier's latency, fetches meanwhile.
-        if entry.begins_fetch(&self.fetch, context.of(entry.occupant.kernel).code.len()) {
+        if entry.begins_fetch(&self.fetch, context.code.len()) {
             self.fetch.want(slot);
         }
         if (entry.status.state, entry.status.unit) == (state, unit) {
@@ -111,29 +119,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         true
     }
 
-    /// A warp issues at `now`: its state until then, and the cycle of the issue, are accounted for. Whatever it does
-    /// next, it no longer waits for the unit.
-    #[inline(always)]
-    pub(crate) fn account_issue(&mut self, slot: WarpSlot, now: Cycle) {
-        let entry = &mut self.slots[slot.index()];
-        if self.yield_cycles > 0 {
-            entry.yielded = false;
-        }
-        let status = &mut entry.status;
-        self.probe.spent(slot, status.state, status.since, now.saturating_sub(status.since));
-        let busy = status.waited_for_unit(&self.units, slot, now);
-        self.unit_busy += busy;
-        self.probe.unit_busy(slot, busy);
-        // The second instruction of a cycle adds nothing.
-        if now >= status.since {
-            self.probe.spent(slot, State::Issued, now, 1);
-            status.since = now + 1;
-        }
-        status.state = State::Issued;
-        self.agenda.ready.remove(slot, status.unit);
-    }
-
-    /// The state of a warp in cycle `now` and, if it is ready, the unit that its next instruction needs.
+    /// In the context of its kernel: the state of a warp in cycle `now` and, if it is ready, the unit that its next instruction needs.
     #[inline(always)]
     pub(crate) fn assess(&self, context: &Context<'_>, slot: WarpSlot, now: Cycle) -> (State, ExecUnit) {
         let entry = &self.slots[slot.index()];
@@ -153,7 +139,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if entry.buffer.count == 0 {
             return (State::NoInstruction, none);
         }
-        let context = context.of(entry.occupant.kernel);
         let inst = &context.code[pc.index()];
         let state = if inst.needs_registers_only {
             self.assess_registers(slot, &inst.needs, now)

@@ -9,7 +9,8 @@ use crate::time::sched::Policy;
 use crate::time::sm::cycle::Event;
 use crate::time::sm::execution_units::ExecutionUnits;
 use crate::time::sm::front_end::decode::ExecUnit;
-use crate::time::sm::probe::{Probe, State};
+use crate::time::sm::issue::Issued;
+use crate::time::sm::probe::Probe;
 use crate::time::sm::{Context, Sm};
 
 /// A scheduler and its warps.
@@ -110,10 +111,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if issuable.is_empty() {
             return true;
         }
-        let count = self.schedulers.len();
+        let (count, of_first) = (self.schedulers.len(), self.schedulers[0].owned);
         let mut scheduler = self.first_scheduler(issuable, now);
         for left in (0..count).rev() {
-            let ready = issuable & self.schedulers[scheduler].owned;
+            // Slots are dealt out in turn.
+            let ready = issuable & SlotSet(of_first.0 << scheduler);
             if !ready.is_empty() {
                 if !self.schedule(context, execution, scheduler, ready, now) {
                     return false;
@@ -144,7 +146,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 continue;
             }
             if !is_of_one(ready) {
-                return self.turns[unit as usize];
+                let turn = self.turns[unit as usize];
+                return if turn == self.schedulers.len() { 0 } else { turn };
             }
         }
         0
@@ -165,24 +168,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return true;
         };
         debug_assert!(ready.contains(slot));
-        for _ in 0..self.width {
+        for number in 1.. {
             match self.issue(context, execution, scheduler, slot, now) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(fault) => {
-                    self.fault = Some((now, fault));
-                    self.faulty = self.kernel_of(slot);
-                    return false;
-                }
-            }
-            if self.width == 1 || !self.issuable(now).contains(slot) {
-                break;
-            }
-        }
-        if self.slots[slot.index()].status.state == State::Drain {
-            self.schedulers[scheduler].policy.ended(now, slot);
-            if let Some(unit) = &mut self.spin_unit {
-                unit.ended(now, slot);
+                Issued::GoesOn if number < self.width && self.issuable(now).contains(slot) => {}
+                issued => return issued != Issued::Faulted,
             }
         }
         true

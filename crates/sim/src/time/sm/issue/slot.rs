@@ -3,6 +3,7 @@
 use warploom_isa::Pc;
 
 use crate::exec::warp::Warp;
+use crate::exec::warp::control::Control;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
@@ -13,7 +14,7 @@ use crate::time::sm::front_end::fetch::Fetch;
 use crate::time::sm::issue::copies::CopyGroups;
 use crate::time::sm::issue::products::ProductGroups;
 use crate::time::sm::issue::scoreboard::Scoreboard;
-use crate::time::sm::probe::State;
+use crate::time::sm::probe::{Probe, State};
 
 /// A warp's part of the pipeline.
 ///
@@ -90,6 +91,19 @@ impl Status {
         now: Cycle,
     ) {
         self.busy_before = units.busy_cycles(unit, slot.index(), now);
+    }
+
+    /// The warp issues at `now`: its state until then, and the cycle of the issue, are accounted for. Whatever it does
+    /// next, it no longer waits for the unit.
+    #[inline(always)]
+    pub(crate) fn account_issue(&mut self, probe: &mut impl Probe, slot: WarpSlot, now: Cycle) {
+        // The second instruction of a cycle adds nothing.
+        if now >= self.since {
+            probe.spent(slot, self.state, self.since, now - self.since);
+            probe.spent(slot, State::Issued, now, 1);
+            self.since = now + 1;
+        }
+        self.state = State::Issued;
     }
 
     /// Cycles before `now` in which the unit of a ready warp was busy, since the warp became ready or this was last
@@ -208,13 +222,24 @@ impl Slot {
         next
     }
 
-    /// The warp has issued the instruction at `pc` and goes on with the next one.
+    /// The warp has issued the instruction at `pc`.
     #[inline(always)]
-    pub(crate) fn go_on(&mut self, pc: Pc) {
+    pub(crate) fn leave(&mut self, pc: Pc) {
         self.buffer.count -= 1;
         self.buffer.pc = next(pc);
-        self.position = Position::At(next(pc));
         self.status.blocked = false;
+    }
+
+    /// The warp has issued the instruction at `pc`, which does not change its path. Returns whether it goes on with the
+    /// next one and this is all to be known of it; if not, it remains to be found out where it is.
+    #[inline(always)]
+    pub(crate) fn goes_on(&mut self, control: &mut Control, pc: Pc) -> bool {
+        let goes_on = control.advance();
+        if goes_on {
+            self.leave(pc);
+            self.position = Position::At(next(pc));
+        }
+        goes_on
     }
 
     /// Begins to fetch if there is room for instructions, of which the buffer may hold so many before, and if any are
