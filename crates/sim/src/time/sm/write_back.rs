@@ -16,7 +16,7 @@ use crate::time::sm::{Context, Sm};
 
 impl Slot {
     /// The results of an instruction of an execution unit are in registers. Returns whether the warp may now be ready.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write_result(
         &mut self,
         context: &Context<'_>,
@@ -41,6 +41,7 @@ impl Slot {
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Books the write-back of accesses that the load/store unit has finished.
+    #[inline]
     pub(crate) fn collect_completed(&mut self, now: Cycle) {
         for at in 0..self.memory.completed.len() {
             let (transfer, at) = self.memory.completed[at];
