@@ -74,7 +74,7 @@ fn scoreboard() {
     let mut board = Scoreboard::default();
     time("scoreboard, check, reserve and release", 100_000, || {
         for _ in 0..100_000 {
-            black_box(board.check(black_box(&reads)));
+            black_box(board.waits(black_box(&reads)));
             board.reserve(black_box(&writes), false);
             board.release(black_box(&writes));
         }

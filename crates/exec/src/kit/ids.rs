@@ -52,9 +52,13 @@ ids! {
 pub struct WarpSlot(pub u8);
 
 impl WarpSlot {
+    /// An SM has at most so many: a [`SlotSet`] has a bit for each.
+    pub const COUNT: usize = 64;
+
+    /// Its place in an array of [`WarpSlot::COUNT`], which needs no check.
     #[inline(always)]
     pub fn index(self) -> usize {
-        self.0 as usize
+        self.0 as usize % WarpSlot::COUNT
     }
 }
 

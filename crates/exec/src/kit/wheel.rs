@@ -2,8 +2,8 @@
 //!
 //! Nearly every event of the machine is due within some tens of cycles. So near events lie in a ring with a list for
 //! each cycle, and only far ones in an ordered heap, from which they move to the ring as time reaches their range. A
-//! longer ring would need the heap less often, but has more lists, and fifteen SMs' rings must stay in the host's
-//! cache. For the same reason the events of all lists share one array of places.
+//! longer ring would need the heap less often, but which of its lists hold events would not fit one word, and fifteen
+//! SMs' rings must stay in the host's cache. For the same reason the events of all lists share one array of places.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -11,8 +11,7 @@ use std::collections::BinaryHeap;
 use crate::kit::cycle::Cycle;
 
 /// Cycles that the ring spans.
-const SLOTS: usize = 128;
-const WORDS: usize = SLOTS / 64;
+const SLOTS: usize = 64;
 
 /// Events by cycle. Those of one cycle come out in the order in which they were pushed, from the ring or the heap.
 #[derive(Clone, Debug)]
@@ -23,9 +22,7 @@ pub struct Wheel<E: Copy> {
     /// The ring holds the cycles `now..now + SLOTS`, each at its number modulo `SLOTS`; later ones are in `far`.
     now: Cycle,
     /// Slots that hold events.
-    occupied: [u64; WORDS],
-    /// Words of `occupied` that are not zero.
-    words: u16,
+    occupied: u64,
     /// The first of the free places, which are a list.
     free: u32,
     slots: Box<[List; SLOTS]>,
@@ -74,8 +71,7 @@ impl<E: Copy> Wheel<E> {
             slots: Box::new([List::default(); SLOTS]),
             places: Vec::new(),
             free: NONE,
-            occupied: [0; WORDS],
-            words: 0,
+            occupied: 0,
             far: BinaryHeap::new(),
             sequence: 0,
             next: Cycle::NEVER,
@@ -100,21 +96,14 @@ impl<E: Copy> Wheel<E> {
         self.next
     }
 
+    #[inline]
     fn find_next(&self) -> Cycle {
-        let slot = self.now.0 as usize % SLOTS;
-        let word = slot / 64;
-        let here = self.occupied[word] >> (slot % 64);
-        if here != 0 {
-            return self.now + u64::from(here.trailing_zeros());
-        }
-        if self.words == 0 {
+        if self.occupied == 0 {
             return self.far.peek().map_or(Cycle::NEVER, |Reverse(far)| far.at);
         }
-        // The search ends with this same word, whose bits below `slot` are the ring's last cycles.
-        let ahead = self.words.rotate_right(word as u32 + 1).trailing_zeros() as usize;
-        let found = (word + 1 + ahead) % WORDS;
-        let next = found * 64 + self.occupied[found].trailing_zeros() as usize;
-        self.now + (next.wrapping_sub(slot) % SLOTS) as u64
+        // The bits below that of `now` are the ring's last cycles.
+        let from_now = self.occupied.rotate_right((self.now.0 % SLOTS as u64) as u32);
+        self.now + u64::from(from_now.trailing_zeros())
     }
 
     /// Moves time to cycle `now` and takes its events out, for [`Wheel::pop`]. No event may be due before `now`.
@@ -130,15 +119,11 @@ impl<E: Copy> Wheel<E> {
             self.bring_near(now);
         }
         let slot = now.0 as usize % SLOTS;
-        let word = slot / 64;
-        let bit = 1 << (slot % 64);
+        let bit = 1 << slot;
         let mut due = Due(NONE);
-        if self.occupied[word] & bit != 0 {
+        if self.occupied & bit != 0 {
             due = Due(self.slots[slot].first);
-            self.occupied[word] &= !bit;
-            if self.occupied[word] == 0 {
-                self.words &= !(1 << word);
-            }
+            self.occupied &= !bit;
         }
         self.next = self.find_next();
         due
@@ -166,13 +151,13 @@ impl<E: Copy> Wheel<E> {
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.words == 0 && self.far.is_empty()
+        self.occupied == 0 && self.far.is_empty()
     }
 
     #[inline]
     fn push_near(&mut self, at: Cycle, event: E) {
         let slot = at.0 as usize % SLOTS;
-        let (word, bit) = (slot / 64, 1 << (slot % 64));
+        let bit = 1 << slot;
         let place = self.free;
         match self.places.get_mut(place as usize) {
             Some(free) => {
@@ -182,14 +167,13 @@ impl<E: Copy> Wheel<E> {
             None => return self.add_place(at, event),
         }
         let list = &mut self.slots[slot];
-        if self.occupied[word] & bit == 0 {
+        if self.occupied & bit == 0 {
             list.first = place;
         } else {
             self.places[list.last as usize].next = place;
         }
         list.last = place;
-        self.occupied[word] |= bit;
-        self.words |= 1 << word;
+        self.occupied |= bit;
     }
 
     #[cold]

@@ -168,10 +168,12 @@ impl LockUnits {
         self.units.iter().flat_map(|unit| unit.free.iter().copied()).collect()
     }
 
+    #[inline]
     pub fn of(&self, sm: u32) -> Option<&LockUnit> {
         self.units.get((sm - self.first) as usize)
     }
 
+    #[inline]
     pub fn of_mut(&mut self, sm: u32) -> Option<&mut LockUnit> {
         self.units.get_mut((sm - self.first) as usize)
     }

@@ -56,6 +56,7 @@ fn has_reduction(op: AtomOp) -> bool {
 }
 
 impl MemoryOp {
+    #[inline]
     pub fn writes_registers(self) -> bool {
         matches!(
             self,

@@ -105,9 +105,9 @@ impl Control {
         forward!(self, inner => inner.activation())
     }
 
-    /// The current path continues with the next instruction.
+    /// The current path continues with the next instruction. Returns whether it certainly still is the current one.
     #[inline(always)]
-    pub fn advance(&mut self) {
+    pub fn advance(&mut self) -> bool {
         forward!(self, inner => inner.advance())
     }
 

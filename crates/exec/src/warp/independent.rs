@@ -160,11 +160,13 @@ impl Splits {
     }
 
     #[inline(always)]
-    pub fn advance(&mut self) {
+    pub fn advance(&mut self) -> bool {
         self.splits[self.current].pc.0 += 1;
-        if self.splits.len() > 1 {
+        let is_alone = self.splits.len() <= 1;
+        if !is_alone {
             self.reschedule();
         }
+        is_alone
     }
 
     pub fn branch(&mut self, groups: &[Group], reconverge: Pc) {

@@ -150,12 +150,14 @@ impl SimtStack {
     }
 
     #[inline(always)]
-    pub fn advance(&mut self) {
+    pub fn advance(&mut self) -> bool {
         let top = self.top();
         top.pc.0 += 1;
-        if top.pc == top.reconverge {
+        let goes_on = top.pc != top.reconverge;
+        if !goes_on {
             self.settle();
         }
+        goes_on
     }
 
     /// Pops entries that have no lanes left or have reached their reconvergence point.

@@ -100,7 +100,7 @@ fn explain_kernel<const N: usize, P: Probe>(
     let ctas = stopped.sms().flat_map(|sm| {
         let (l1, locks, watch) = (&sm.memory.l1, &sm.locks, sm.watch.as_ref());
         let lock_unit = sm.effects().lock_units.of(sm.id());
-        let of_sm = move |cta| SeenSm { l1, watch, slots: &sm.slots, cta };
+        let of_sm = move |cta| SeenSm { l1, watch, slots: &sm.slots[..], cta };
         sm.residents().filter(move |r| r.kernel == kernel).map(move |r| Seen {
             cta: &r.cta,
             warps: &r.warps,

@@ -59,11 +59,15 @@ impl Gto {
     ///
     /// A period may end while nothing is ready and there is no call. Each call that reads or changes the order
     /// catches up first, so that the order is the same as if every rotation had happened in its own cycle.
-    #[inline]
+    #[inline(always)]
     fn rotate(&mut self, now: Cycle) {
-        if now < self.rotates_at {
-            return;
+        if now >= self.rotates_at {
+            self.catch_up(now);
         }
+    }
+
+    #[cold]
+    fn catch_up(&mut self, now: Cycle) {
         let periods = (now - self.rotates_at) / self.spec.rotation_cycles + 1;
         self.rotates_at += periods * self.spec.rotation_cycles;
         let warps = self.order.len() as u64;

@@ -119,7 +119,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             warp.track_local(launch.check_uninitialised)
         };
         let warps = (0..per_cta).map(warp).collect();
-        let count = self.slots.len();
+        let count = self.slot_count;
         let slots = (0..per_cta).map(|_| Some(self.dispatched.enter(count, now))).collect();
         Resident { cta, warps, slots, kernel }
     }

@@ -232,19 +232,22 @@ impl ExecutionUnits {
     #[inline(always)]
     fn collect(&mut self, now: Cycle, slot: usize, registers: u32, inst: &Decoded) -> Cycle {
         let banks = &mut self.banks[..];
-        let (first, mut ready, mut conflicts) = (registers as usize + slot, now + 1, 0);
+        let (first, soonest) = (registers as usize + slot, now + 1);
+        let (mut ready, mut conflicts) = (soonest, 0);
         for &register in &inst.reads {
             let bank = (register as usize + first) & (banks.len() - 1);
-            let at = banks[bank].max(now + 1);
-            conflicts += at - (now + 1);
-            banks[bank] = at + 1;
-            ready = ready.max(at + 1);
+            // When it is over.
+            let turn = banks[bank].max(soonest) + 1;
+            conflicts += turn.0;
+            banks[bank] = turn;
+            ready = ready.max(turn);
         }
-        self.bank_conflicts += conflicts;
+        self.bank_conflicts += conflicts - inst.reads.len() as u64 * (soonest.0 + 1);
         ready
     }
 
     /// Books everything for an instruction of an arithmetic unit that issues at `now`. The unit must be free.
+    #[inline(always)]
     pub(crate) fn issue(&mut self, now: Cycle, slot: usize, registers: u32, inst: &Decoded) -> Times {
         let ready = self.collect(now, slot, registers, inst);
         self.accept(inst.unit, now);
@@ -263,6 +266,7 @@ impl ExecutionUnits {
 
     /// Collects the operands of a memory instruction. Its collector stays taken until
     /// [`ExecutionUnits::release_memory`]. Returns the cycle in which it has them.
+    #[inline(always)]
     pub(crate) fn issue_memory(&mut self, now: Cycle, slot: usize, registers: u32, inst: &Decoded) -> Cycle {
         let ready = self.collect(now, slot, registers, inst);
         self.accept(ExecUnit::Memory, now);
@@ -273,6 +277,7 @@ impl ExecutionUnits {
     }
 
     /// The load/store unit has taken an instruction out of its collector.
+    #[inline]
     pub(crate) fn release_memory(&mut self, now: Cycle) {
         let collectors = &mut self.pipes[ExecUnit::Memory as usize].collectors;
         collectors.release(now);

@@ -93,6 +93,9 @@ pub(crate) struct Resident<const N: usize> {
 /// The slots of a CTA's warps. A warp that has yielded has none.
 pub(crate) type WarpSlots = SmallVec<[Option<WarpSlot>; 8]>;
 
+/// A place for every slot that an SM can have, so that none has to be looked for.
+pub(crate) type Slots = Box<[Slot; WarpSlot::COUNT]>;
+
 /// What every cycle looks at, even one in which nothing happens: what is due, and which warps are ready.
 #[repr(C)]
 pub(crate) struct Agenda {
@@ -113,7 +116,9 @@ pub(crate) struct Agenda {
 pub(crate) struct Sm<const N: usize, P> {
     pub(crate) agenda: Agenda,
 
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Slots,
+    /// How many of them the SM has.
+    pub(crate) slot_count: usize,
     pub(crate) residents: Vec<Option<Resident<N>>>,
     /// How many more CTAs fit.
     pub(crate) vacant: usize,
@@ -136,7 +141,7 @@ pub(crate) struct Sm<const N: usize, P> {
     pub(crate) schedulers: Vec<Scheduler>,
     /// Instructions that a scheduler issues per cycle.
     width: u32,
-    /// By unit, the scheduler that is preferred the next time several of them want it.
+    /// By unit, the scheduler that is preferred the next time several of them want it; after the last comes the first.
     turns: [usize; ExecUnit::COUNT],
     /// Finds spinning warps and makes them back off, if BOWS is on.
     pub spin_unit: Option<Box<SpinUnit>>,
@@ -189,7 +194,7 @@ pub(crate) struct Parts {
     l1: L1,
     constant: Tags,
     code: Tags,
-    slots: Vec<Slot>,
+    slots: Slots,
 }
 
 impl Parts {
@@ -198,7 +203,7 @@ impl Parts {
             l1: L1::new(&chip.l1),
             constant: Tags::new(&chip.constant.cache),
             code: Tags::new(&chip.fetch.cache),
-            slots: vec![Slot::empty(); chip.sm.max_warps as usize],
+            slots: Box::new(std::array::from_fn(|_| Slot::empty())),
         }
     }
 }
@@ -227,6 +232,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 held_back: false,
             },
             slots,
+            slot_count: chip.sm.max_warps as usize,
             residents: (0..ctas).map(|_| None).collect(),
             vacant: ctas as usize,
             warps_started: 0,

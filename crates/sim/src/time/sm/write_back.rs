@@ -9,14 +9,14 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::TransferId;
 use crate::time::sm::cycle::Event;
 use crate::time::sm::front_end::decode::SpinRole;
-use crate::time::sm::issue::slot::Slot;
+use crate::time::sm::issue::slot::{Position, Slot};
 use crate::time::sm::load_store::transfer::Transfer;
 use crate::time::sm::probe::{Probe, State};
 use crate::time::sm::{Context, Sm};
 
 impl Slot {
     /// The results of an instruction of an execution unit are in registers. Returns whether the warp may now be ready.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write_result(
         &mut self,
         context: &Context<'_>,
@@ -27,12 +27,21 @@ impl Slot {
         let code = context.of(self.occupant.kernel).code;
         code[pc.index()].writes.at(registers, predicates, |writes| self.board.release(writes));
         // A warp that waits for anything else still does.
-        self.status.state == State::ExecutionDependency
+        if self.status.state != State::ExecutionDependency {
+            return false;
+        }
+        match self.position {
+            Position::At(pc) if code[pc.index()].needs_registers_only => {
+                !self.board.waits(&code[pc.index()].needs)
+            }
+            _ => true,
+        }
     }
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Books the write-back of accesses that the load/store unit has finished.
+    #[inline]
     pub(crate) fn collect_completed(&mut self, now: Cycle) {
         for at in 0..self.memory.completed.len() {
             let (transfer, at) = self.memory.completed[at];
@@ -47,10 +56,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// An access is complete: its values are in registers, and whatever waited for it goes on.
     pub(crate) fn complete(&mut self, context: &Context<'_>, id: TransferId, now: Cycle) {
-        if let Some(number) = self.memory.transfers[id].engine {
+        let Transfer { pending, access, engine, number, .. } = &self.memory.transfers[id];
+        if let Some(number) = *engine {
             return self.copy_done(context, id, number, now);
         }
-        let Transfer { pending, access, .. } = &self.memory.transfers[id];
+        let number = *number;
         let (slot, queued) = (pending.slot, pending.queued);
         let (pc, kind, mask) = (access.pc, access.kind, access.mask);
         let entry = &mut self.slots[slot.index()];
@@ -100,7 +110,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if P::WATCHES_MEMORY {
             self.probe.access_done(now, id, pc);
         }
-        let number = self.memory.transfers[id].number;
         self.memory.transfers.give_back(id);
         if !queued.is_empty() {
             entry.block_on_locks(mask, queued);

@@ -26,7 +26,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// A warp that yielded gets a free slot: its state is being restored from now on.
     pub(crate) fn restart_warp(&mut self, context: &Context<'_>, id: AwayId, now: Cycle) {
         let Away { resident, warp, address, bytes } = self.dispatched.away[id];
-        let slot = self.dispatched.enter(self.slots.len(), now);
+        let slot = self.dispatched.enter(self.slot_count, now);
         let Some(there) = &mut self.residents[resident] else { return };
         there.slots[warp] = Some(slot);
         self.probe.warp_came_back(now, slot);

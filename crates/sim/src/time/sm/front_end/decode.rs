@@ -9,6 +9,7 @@ use crate::chip::Chip;
 use crate::chip::timing::{FenceScope, OperationTimes, UnitSpec};
 use crate::time::sm::front_end::operation::Operation;
 use crate::time::sm::issue::scoreboard::RegSet;
+use crate::time::sm::load_store::transfer::skips_l1;
 
 /// The kind of unit that executes an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,9 +128,10 @@ pub(crate) struct Decoded {
     /// How many registers it writes.
     pub written: u8,
     pub ordering: Ordering,
-    /// It may have to wait for earlier accesses of its warp.
-    pub is_ordered: bool,
-    /// Its kernel has functions, whose registers are moved.
+    /// Its registers are all that it waits for, and they are where the instruction says: it does not wait for earlier
+    /// accesses of its warp, and its kernel has no functions, whose registers are moved.
+    pub needs_registers_only: bool,
+    /// Its kernel has functions.
     pub is_moved: bool,
     /// It waits for asynchronous copies, but not for those of this many groups.
     pub leaves_groups: Option<u32>,
@@ -150,6 +152,8 @@ pub(crate) struct Decoded {
     pub notes_spin: bool,
     /// A compiler puts a yield before it.
     pub yields: bool,
+    /// Its loads of global memory go to the L2, whatever the L1 holds.
+    pub skips_l1: bool,
 }
 
 pub(crate) fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
@@ -273,6 +277,8 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         }
         op => ordering_of(op),
     };
+    let is_ordered = ordering.after_all || ordering.after_bulk_copies || ordering.after_shared_stores;
+    let is_moved = kernel.functions.len() > 1;
     Decoded {
         unit,
         class,
@@ -283,8 +289,8 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         writes,
         reads: reads.into(),
         written,
-        is_ordered: ordering.after_all || ordering.after_bulk_copies || ordering.after_shared_stores,
-        is_moved: kernel.functions.len() > 1,
+        needs_registers_only: !is_ordered && !is_moved,
+        is_moved,
         ordering,
         leaves_groups: match (inst.op, inst.src[0]) {
             (Op::CpAsyncWait | Op::BulkWait(_), Operand::Imm(groups)) => Some(groups),
@@ -298,6 +304,7 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         is_latch: false,
         notes_spin: false,
         yields: false,
+        skips_l1: skips_l1(&inst.op),
     }
 }
 

@@ -85,6 +85,8 @@ pub(crate) struct Fetch {
     in_flight: Vec<LineAddress>,
     /// The slot that fetched last.
     last: u8,
+    /// The line of the last hit, while it is certainly in the cache and the most recently used, or none.
+    latest: LineNumber,
     pub hits: u64,
     tags: Tags,
     sharing: Option<Box<Sharing>>,
@@ -109,6 +111,7 @@ impl Fetch {
             waits: Vec::new(),
             in_flight: Vec::new(),
             last: 0,
+            latest: LineNumber::NONE,
             hits: 0,
             misses: 0,
         }
@@ -189,7 +192,7 @@ impl Fetch {
         if self.wants.is_empty() {
             return None;
         }
-        let later = self.wants.0 & (u64::MAX.checked_shl(self.last as u32 + 1).unwrap_or(0));
+        let later = self.wants.0 & (!1 << self.last);
         let from = if later != 0 { later } else { self.wants.0 };
         let slot = WarpSlot(from.trailing_zeros() as u8);
         self.wants.remove(slot);
@@ -197,19 +200,33 @@ impl Fetch {
         Some(slot)
     }
 
+    #[inline]
     pub(crate) fn fetch(&mut self, now: Cycle, slot: WarpSlot, pc: Pc) -> Fetched {
         let line_bytes = self.line_bytes.get();
         let address = CODE_BASE + pc.0 as u64 * self.instruction_bytes.get();
         let number = LineNumber(self.line_bytes.quotient(address));
-        if let Some(way) = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0) {
-            self.tags.touch(way);
+        if self.latest == number || self.touch(number) {
             self.hits += 1;
             let left = self.instruction_bytes.quotient((number.0 + 1) * line_bytes - address);
             let count = self.spec.width.min(self.spec.buffer_entries).min(left as u32);
             return Fetched::Hit { count, at: now + self.spec.latency_cycles as u64 };
         }
+        self.miss(slot, number)
+    }
+
+    /// Uses a line, if the cache has it.
+    fn touch(&mut self, number: LineNumber) -> bool {
+        let way = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0);
+        if let Some(way) = way {
+            self.tags.touch(way);
+            self.latest = number;
+        }
+        way.is_some()
+    }
+
+    fn miss(&mut self, slot: WarpSlot, number: LineNumber) -> Fetched {
         self.misses += 1;
-        let line = number.address(line_bytes);
+        let line = number.address(self.line_bytes.get());
         self.waits.push((slot, line));
         if self.in_flight.contains(&line) {
             return Fetched::Pending;
@@ -253,6 +270,7 @@ impl Fetch {
         {
             self.tags.replace(way, number);
             self.tags.line_mut(way).valid = 1;
+            self.latest = LineNumber::NONE;
         }
         let wants = &mut self.wants;
         self.waits.retain(|&(slot, waited)| {

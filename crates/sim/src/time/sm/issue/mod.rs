@@ -31,7 +31,7 @@ use crate::time::sm::cycle::Event;
 use crate::time::sm::front_end::decode::{Decoded, ExecUnit, SpinRole, next};
 use crate::time::sm::issue::polling::note_tries;
 use crate::time::sm::issue::slot::Position;
-use crate::time::sm::load_store::transfer::{Transfer, skips_l1};
+use crate::time::sm::load_store::transfer::Transfer;
 use crate::time::sm::probe::{Accessing, BarrierArrival, Probe, State};
 use crate::time::sm::watch::{Watch, Watched};
 use crate::time::sm::{Context, Resident, Sm};
@@ -48,6 +48,17 @@ struct Issuing<'a> {
     activation: &'a Activation,
     inst: &'a Inst,
     decoded: &'a Decoded,
+}
+
+/// What became of an instruction that issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Issued {
+    /// The warp may issue the next one in the same cycle.
+    GoesOn,
+    /// What follows the branch waits for its turn in the queue of backed-off warps.
+    BacksOff,
+    /// It has not issued: a thread faulted.
+    Faulted,
 }
 
 /// What a warp issues, beside the atomic, to add once for all its lanes: a vote, which is the first lane and how many
@@ -78,25 +89,32 @@ impl SilentAtomics {
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
-    /// The warp in `slot`, which is ready, issues its next instruction.
-    #[inline(always)]
+    /// The warp in `slot`, which is ready, issues its next instruction, for a scheduler. Not inlined, so that the loop
+    /// over cycles stays small.
+    #[inline(never)]
     pub(crate) fn issue<'a>(
         &mut self,
         context: &Context<'a>,
         execution: &mut Execution<'a>,
+        scheduler: usize,
         slot: WarpSlot,
         now: Cycle,
-    ) -> Result<Issue, Box<Fault>> {
+    ) -> Issued {
         let number = self.slots[slot.index()].occupant.kernel;
         let context = context.of(number);
+        debug_assert_eq!(self.assess(context, slot, now).0, State::Ready);
+        let entry = &mut self.slots[slot.index()];
         execution.launch = context.launch;
         self.notes.of(number, &mut execution.effects.notes);
         let kernel = context.launch.kernel;
-        debug_assert_eq!(self.assess(context, slot, now).0, State::Ready);
-        self.account_issue(slot, now);
-        let occupant = &self.slots[slot.index()].occupant;
-        let resident = self.residents[occupant.resident()].as_mut().expect(IS_RESIDENT);
-        let warp = &mut resident.warps[occupant.warp()];
+        entry.yielded = false;
+        let waited = entry.status.waited_for_unit(&self.units, slot, now);
+        self.unit_busy += waited;
+        self.probe.unit_busy(slot, waited);
+        entry.status.account_issue(&mut self.probe, slot, now);
+        self.agenda.ready.remove(slot, entry.status.unit);
+        let resident = self.residents[entry.occupant.resident()].as_mut().expect(IS_RESIDENT);
+        let warp = &mut resident.warps[entry.occupant.warp()];
         let (path, &activation) = warp.control.running().expect("a ready warp has a path");
         let (inst, decoded) = (&kernel.code[path.pc.index()], &context.code[path.pc.index()]);
         let mask = guarded(warp, &activation, inst, path);
@@ -105,20 +123,42 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if let Some(unit) = &mut self.spin_unit {
             // Kernels that run together differ in where their code lies.
             let placed = issue.moved_by(context.code_start);
-            let (warp, what) = ((warp, &activation), (inst, &placed));
+            let (warp, what) = ((&mut *warp, &activation), (inst, &placed));
             issue.is_sib = unit.issues(&kernel.imms, warp, what, (path, mask), now);
         }
         self.probe.issued(now, &issue, decoded);
         execution.clock = now.0;
         let issuing = Issuing { slot, now, path, mask, activation: &activation, inst, decoded };
-        let result = if decoded.unit == ExecUnit::Memory {
-            self.issue_access(context, execution, issuing)
-        } else {
-            self.issue_other(context, execution, issuing)
+        let result = match decoded.unit {
+            ExecUnit::Memory => self.issue_access(context, execution, issuing),
+            ExecUnit::Control => self.issue_control(context, execution, issuing),
+            _ => {
+                let times = self.units.issue(now, slot.index(), activation.registers, decoded);
+                if !decoded.writes.is_empty() {
+                    let (registers, predicates) = (activation.registers, activation.predicates);
+                    decoded.writes.at(registers, predicates, |writes| entry.board.reserve(writes, false));
+                    let life = entry.occupant.life;
+                    let event = Event::Written { slot, life, pc: path.pc, registers, predicates };
+                    self.agenda.events.push(times.written, event);
+                } else if let Op::Wgmma(_) = inst.op {
+                    entry.products.get_or_insert_default().begin(times.written);
+                }
+                if lanes::execute(inst, &mut warp.registers(&activation), &kernel.imms, mask) {
+                    Ok(entry.goes_on(&mut warp.control, path.pc))
+                } else {
+                    // Rebuilt, so that the struct is in memory only on this path.
+                    let issuing = Issuing { slot, now, path, mask, activation: &activation, inst, decoded };
+                    self.issue_special(context, execution, issuing)
+                }
+            }
         };
-        if let Err(bad) = result {
-            return Err(self.fault_of(context, slot, path.pc, bad));
-        }
+        let goes_on = match result {
+            Ok(goes_on) => goes_on,
+            Err(bad) => {
+                self.fail(context, slot, path.pc, bad, now);
+                return Issued::Faulted;
+            }
+        };
         if execution.uninitialised.is_some() {
             self.note_uninitialised(execution, slot, path.pc);
         }
@@ -129,22 +169,43 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if decoded.notes_spin {
             self.note_spin(kernel, decoded, &issue, now);
         }
-        self.after_issue(context, slot, now, path.pc);
-        Ok(issue)
+        let mut has_ended = false;
+        if goes_on {
+            self.refresh_inline(context, slot, now + 1);
+        } else {
+            has_ended = self.after_issue(context, slot, now, path.pc);
+        }
+        self.turns[decoded.unit as usize] = scheduler + 1;
+        let policy = &mut self.schedulers[scheduler].policy;
+        policy.issued(now, &issue);
+        if has_ended {
+            policy.ended(now, slot);
+            if let Some(unit) = &mut self.spin_unit {
+                unit.ended(now, slot);
+            }
+        }
+        if issue.is_sib && self.begin_back_off(slot, now) { Issued::BacksOff } else { Issued::GoesOn }
     }
 
+    /// A thread has faulted: the SM stops.
     #[cold]
-    fn fault_of(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc, bad: Bad) -> Box<Fault> {
-        let occupant = &self.slots[slot.index()].occupant;
+    fn fail(&mut self, context: &Context<'_>, slot: WarpSlot, pc: Pc, bad: Bad, now: Cycle) {
+        // It has not done what it was ready for.
+        let entry = &mut self.slots[slot.index()];
+        entry.status.state = State::Ready;
+        self.agenda.ready.insert(slot, entry.status.unit);
+        let occupant = &entry.occupant;
         let resident = self.residents[occupant.resident()].as_ref().expect(IS_RESIDENT);
         let kernel = context.launch.kernel;
-        Box::new(Fault {
+        let fault = Fault {
             kind: bad.kind,
             kernel: kernel.name.clone(),
             cta: resident.cta.id,
             thread: resident.warps[occupant.warp()].thread(bad.lane),
             place: Place::of(kernel, pc),
-        })
+        };
+        self.faulty = occupant.kernel;
+        self.fault = Some((now, Box::new(fault)));
     }
 
     /// A warp read memory that was never written.
@@ -158,17 +219,17 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.unwritten.note(execution.launch.kernel, &resident.cta, warp, pc, read);
     }
 
-    /// Follows the warp to where it is after the instruction at `pc`.
-    fn after_issue(&mut self, context: &Context<'_>, slot: WarpSlot, now: Cycle, pc: Pc) {
+    /// Follows the warp to where it is after the instruction at `pc`, which may not be the next one. Returns whether it
+    /// has ended.
+    #[inline(never)]
+    fn after_issue(&mut self, context: &Context<'_>, slot: WarpSlot, now: Cycle, pc: Pc) -> bool {
         let entry = &mut self.slots[slot.index()];
-        entry.buffer.count -= 1;
-        entry.status.blocked = false;
+        entry.leave(pc);
         let at = entry.occupant.resident();
         let resident = self.residents[at].as_ref().expect(IS_RESIDENT);
         entry.position = Position::of(&resident.warps[entry.occupant.warp()]);
         // A warp that waits keeps its buffer for when it goes on.
         let jumps = matches!(entry.position, Position::At(here) if here != next(pc));
-        entry.buffer.pc = next(pc);
         let ended = entry.position == Position::Ended;
         if ended {
             entry.buffer.count = 0;
@@ -185,56 +246,40 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.changed = true;
             self.end_cta_if_done(at, now);
         }
+        ended
     }
 
-    /// Arithmetic, control and barriers take effect when they issue. Only their results are written later.
-    fn issue_other(
+    /// Control and barriers take effect when they issue. Returns false: `after_issue` finds out where the warp is.
+    #[inline(always)]
+    fn issue_control(
         &mut self,
         context: &Context<'_>,
         execution: &mut Execution<'_>,
         issuing: Issuing<'_>,
-    ) -> Result<(), Bad> {
+    ) -> Result<bool, Bad> {
         let Issuing { slot, now, path, mask, activation, inst, decoded } = issuing;
-        let entry = &mut self.slots[slot.index()];
-        let w = entry.occupant.warp();
-        let Some(resident) = &mut self.residents[entry.occupant.resident()] else {
-            unreachable!("{IS_RESIDENT}")
-        };
-        if decoded.unit != ExecUnit::Control {
-            let times = self.units.issue(now, slot.index(), activation.registers, decoded);
-            if !decoded.writes.is_empty() {
-                let (registers, predicates) = (activation.registers, activation.predicates);
-                decoded.writes.at(registers, predicates, |writes| entry.board.reserve(writes, false));
-                let life = entry.occupant.life;
-                let event = Event::Written { slot, life, pc: path.pc, registers, predicates };
-                self.agenda.events.push(times.written, event);
-            } else if let Op::Wgmma(_) = inst.op {
-                entry.products.get_or_insert_default().begin(times.written);
-            }
-            let warp = &mut resident.warps[w];
-            let imms = &context.launch.kernel.imms;
-            if lanes::execute(inst, &mut warp.registers(activation), imms, mask) {
-                warp.control.advance();
-                return Ok(());
-            }
-        }
         if matches!(inst.op, Op::Bra) {
-            execution.step(&mut resident.cta, &mut resident.warps, w, path, None)?;
-            return Ok(());
+            let occupant = &self.slots[slot.index()].occupant;
+            let Some(resident) = &mut self.residents[occupant.resident()] else {
+                unreachable!("{IS_RESIDENT}")
+            };
+            execution.step(&mut resident.cta, &mut resident.warps, occupant.warp(), path, None)?;
+            return Ok(false);
         }
         // Rebuilt, so that the struct is in memory only on this path.
         let issuing = Issuing { slot, now, path, mask, activation, inst, decoded };
         self.issue_special(context, execution, issuing)
     }
 
-    /// Instructions that concern more than the registers and the position of their own warp.
+    /// Instructions that concern more than the registers and the position of their own warp. Returns false, as
+    /// `issue_control`.
     #[inline(never)]
     fn issue_special(
         &mut self,
         context: &Context<'_>,
         execution: &mut Execution<'_>,
         Issuing { slot, now, path, mask, activation, inst, decoded }: Issuing<'_>,
-    ) -> Result<(), Bad> {
+    ) -> Result<bool, Bad> {
         let kernel = context.launch.kernel;
         let entry = &mut self.slots[slot.index()];
         let (w, life) = (entry.occupant.warp(), entry.occupant.life);
@@ -309,7 +354,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if inst.op == Op::Yield && !mask.is_empty() && self.dispatched.can_yield {
             let resource = resident.warps[w].registers(activation).read64(inst.src[0], &kernel.imms);
             self.yield_warp(context, slot, resource[first(mask)]);
-            return Ok(());
+            return Ok(false);
         }
         let watched = self.watch.as_ref().is_some_and(Watch::proves) && matches!(inst.op, Op::Mbarrier(..));
         let shared_before = watched.then(|| resident.cta.shared.bytes.clone());
@@ -358,16 +403,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if next == Next::Remote {
             self.reach_cluster(context, execution, (slot, path.pc), now);
         }
-        Ok(())
+        Ok(false)
     }
 
-    /// A load, store, atomic or copy: checked now, sent by the load/store unit.
+    /// A load, store, atomic or copy: checked now, sent by the load/store unit. Returns whether the warp goes on with
+    /// the next instruction, as far as is known here.
+    #[inline(always)]
     fn issue_access(
         &mut self,
         context: &Context<'_>,
         execution: &mut Execution<'_>,
         Issuing { slot, now, path, mask, activation, inst, decoded }: Issuing<'_>,
-    ) -> Result<(), Bad> {
+    ) -> Result<bool, Bad> {
         let kernel = context.launch.kernel;
         let entry = &mut self.slots[slot.index()];
         let w = entry.occupant.warp();
@@ -376,13 +423,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         };
         let warp = &mut warps[w];
         if mask.is_empty() {
-            warp.control.advance();
-            return Ok(());
+            return Ok(entry.goes_on(&mut warp.control, path.pc));
         }
         let id = self.memory.transfers.take(Transfer::new);
         let transfer = &mut self.memory.transfers[id];
         let polls = decoded.spin == Some(SpinRole::Poll);
-        transfer.pending.restart(slot, skips_l1(&inst.op), polls);
+        transfer.pending.restart(slot, decoded.skips_l1, polls);
         let who = WarpName { cta: cta.number, warp: w as u32 };
         // Parameters of firmware's tasks are in the constant cache, whatever the kernel.
         let kernel_of_constants = if self.dispatched.together { entry.occupant.kernel } else { 0 };
@@ -397,6 +443,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
         access.begin(&mut reach, warp, inst)?;
+        let goes_on = entry.goes_on(&mut warp.control, path.pc);
         // Machine code does so only if all lanes take part.
         transfer.pending.aggregated = decoded.aggregated && mask == LaneMask::first_lanes(N as u32);
         let is_silent = matches!(access.kind, MemoryOp::Atomic { silent: true, .. });
@@ -465,36 +512,23 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 _ => {}
             }
         }
-        if decoded.named_wait {
-            self.note_wait(slot, id);
-        }
-        if P::WATCHES_MEMORY {
-            self.show_access(context, id, now);
-        }
-        if let Some(fences) = &mut self.fences {
-            self.memory.transfers[id].number = fences.begin();
-        }
-        let entry = &mut self.slots[slot.index()];
-        let transfer = &mut self.memory.transfers[id];
-        let SpaceLanes { global, shared, local, constant } = transfer.access.lanes;
+        let SpaceLanes { global, shared, local, constant } = access.lanes;
         let is_shared = !shared.is_empty() && (global | local | constant).is_empty();
         decoded.writes.at(activation.registers, activation.predicates, |writes| {
             entry.board.reserve_for_access(writes, is_shared);
         });
         entry.status.outstanding += 1;
-        if transfer.access.kind == MemoryOp::Copy {
-            transfer.group = entry.copies.begin();
-        }
-        let unlocks = matches!(transfer.access.kind, MemoryOp::Unlock { .. });
+        let unlocks = matches!(access.kind, MemoryOp::Unlock { .. });
         entry.unlocking += u32::from(unlocks);
         if self.barrier_after_stores {
-            entry.shared_stores += u32::from(transfer.access.stores_to_shared());
+            entry.shared_stores += u32::from(access.stores_to_shared());
         }
-        let is_remote = !transfer.access.remote.is_empty();
+        let is_remote = !access.remote.is_empty();
+        if access.kind == MemoryOp::Copy {
+            transfer.group = entry.copies.begin();
+        }
         // Later instructions of the warp wait for an acquire.
         entry.status.held = decoded.ordering.before_all;
-        let resident = self.residents[entry.occupant.resident()].as_mut().expect(IS_RESIDENT);
-        resident.warps[w].control.advance();
         if let Some(watch) = &mut self.watch
             && !unlocks
             && matches!(
@@ -504,12 +538,21 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         {
             watch.store_began(slot, id);
         }
+        if let Some(fences) = &mut self.fences {
+            transfer.number = fences.begin();
+        }
+        if decoded.named_wait {
+            self.note_wait(slot, id);
+        }
+        if P::WATCHES_MEMORY {
+            self.show_access(context, id, now);
+        }
         let ready = self.units.issue_memory(now, slot.index(), activation.registers, decoded);
         if is_remote {
             self.expect_from_cluster(context, id);
         }
         self.memory.push(id, ready);
-        Ok(())
+        Ok(goes_on)
     }
 }
 

@@ -17,7 +17,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// An access of a named wait issues. A lane that returns to the address of its last wait has waited in vain.
     pub(super) fn note_wait(&mut self, slot: WarpSlot, id: TransferId) {
         if self.waited_at.is_empty() {
-            self.waited_at = vec![[u64::MAX; N]; self.slots.len()];
+            self.waited_at = vec![[u64::MAX; N]; self.slot_count];
         }
         let access = &self.memory.transfers[id].access;
         let last = &mut self.waited_at[slot.index()];

@@ -1,7 +1,5 @@
 //! What a warp waits for, and the accounting of its cycles.
 
-use std::hint::select_unpredictable;
-
 use warploom_isa::{Op, Pc};
 
 use crate::exec::warp::Warp;
@@ -16,48 +14,51 @@ use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Assesses a warp anew for cycle `from`, and accounts for its earlier state up to then.
+    #[inline(never)]
     pub(crate) fn refresh(&mut self, context: &Context<'_>, slot: WarpSlot, from: Cycle) {
+        let context = context.of(self.slots[slot.index()].occupant.kernel);
+        self.refresh_inline(context, slot, from);
+    }
+
+    /// [`Sm::refresh`] for a caller that knows the context of the warp's kernel and always gets here.
+    #[inline(always)]
+    pub(super) fn refresh_inline(&mut self, context: &Context<'_>, slot: WarpSlot, from: Cycle) {
         let (mut state, mut unit) = self.assess(context, slot, from);
         if state == State::Ready && self.yield_cycles > 0 && self.yields(context, slot, from) {
             (state, unit) = (State::Sleeping, ExecUnit::Control);
         }
+        let mut entry = &mut self.slots[slot.index()];
         // A warp that sleeps, or waits for a fence or a barrier's latency, fetches meanwhile.
-        self.fetch_ahead(context, slot);
-        let status = &mut self.slots[slot.index()].status;
-        if status.state == state && status.unit == unit {
+        if entry.begins_fetch(&self.fetch, context.code.len()) {
+            self.fetch.want(slot);
+        }
+        if (entry.status.state, entry.status.unit) == (state, unit) {
             return;
         }
-        if status.state == State::Ready {
-            let busy = status.waited_for_unit(&self.units, slot, from);
-            self.unit_busy += busy;
-            self.probe.unit_busy(slot, busy);
-            self.agenda.ready.remove(slot, status.unit);
+        if entry.status.state == State::Ready {
+            self.stop_waiting_for_unit(slot, from);
+            entry = &mut self.slots[slot.index()];
         }
+        let status = &mut entry.status;
         if state == State::Ready {
             status.begin_wait_for_unit(&self.units, unit, slot, from);
             self.agenda.ready.insert(slot, unit);
         }
-        if status.state != state {
-            self.probe.spent(slot, status.state, status.since, from.saturating_sub(status.since));
-            status.since = status.since.max(from);
+        if status.state != state && from > status.since {
+            self.probe.spent(slot, status.state, status.since, from - status.since);
+            status.since = from;
         }
         (status.state, status.unit) = (state, unit);
     }
 
-    /// A warp fetches if it has room for instructions.
-    #[inline(always)]
-    fn fetch_ahead(&mut self, context: &Context<'_>, slot: WarpSlot) {
-        let entry = &mut self.slots[slot.index()];
-        let buffer = &mut entry.buffer;
-        if !buffer.fetching
-            && self.fetch.has_room(buffer.count)
-            && let Position::At(pc) = entry.position
-            // Nothing comes after the last instruction.
-            && pc.index() + (buffer.count as usize) < context.of(entry.occupant.kernel).code.len()
-        {
-            buffer.fetching = true;
-            self.fetch.want(slot);
-        }
+    /// A warp that was ready does not issue, because of what others did.
+    #[cold]
+    fn stop_waiting_for_unit(&mut self, slot: WarpSlot, from: Cycle) {
+        let status = &mut self.slots[slot.index()].status;
+        let busy = status.waited_for_unit(&self.units, slot, from);
+        self.unit_busy += busy;
+        self.probe.unit_busy(slot, busy);
+        self.agenda.ready.remove(slot, status.unit);
     }
 
     /// Fetched instructions can issue.
@@ -66,7 +67,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         // A warp that waits for something else still does.
         match self.slots[slot.index()].status.state {
             State::NoInstruction => self.refresh(context, slot, now),
-            _ => self.fetch_ahead(context, slot),
+            _ => {
+                let entry = &mut self.slots[slot.index()];
+                if entry.begins_fetch(&self.fetch, context.of(entry.occupant.kernel).code.len()) {
+                    self.fetch.want(slot);
+                }
+            }
         }
     }
 
@@ -113,25 +119,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         true
     }
 
-    /// A warp issues at `now`: its state until then, and the cycle of the issue, are accounted for.
-    pub(crate) fn account_issue(&mut self, slot: WarpSlot, now: Cycle) {
-        let entry = &mut self.slots[slot.index()];
-        if self.yield_cycles > 0 {
-            entry.yielded = false;
-        }
-        let status = &mut entry.status;
-        self.probe.spent(slot, status.state, status.since, now.saturating_sub(status.since));
-        let busy = status.waited_for_unit(&self.units, slot, now);
-        self.unit_busy += busy;
-        self.probe.unit_busy(slot, busy);
-        // The second instruction of a cycle adds nothing.
-        if now >= status.since {
-            self.probe.spent(slot, State::Issued, now, 1);
-            status.since = now + 1;
-        }
-    }
-
-    /// The state of a warp in cycle `now` and, if it is ready, the unit that its next instruction needs.
+    /// In the context of its kernel: the state of a warp in cycle `now` and, if it is ready, the unit that its next instruction needs.
     #[inline(always)]
     pub(crate) fn assess(&self, context: &Context<'_>, slot: WarpSlot, now: Cycle) -> (State, ExecUnit) {
         let entry = &self.slots[slot.index()];
@@ -151,30 +139,43 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if entry.buffer.count == 0 {
             return (State::NoInstruction, none);
         }
-        let context = context.of(entry.occupant.kernel);
         let inst = &context.code[pc.index()];
-        if inst.is_ordered
-            && let Some(state) = self.waits_in_order(context, slot, pc)
-        {
-            return (state, none);
-        }
-        let moved;
-        let needs = if inst.is_moved {
-            moved = self.needs_of_activation(context, slot, pc);
-            &moved
+        let state = if inst.needs_registers_only {
+            self.assess_registers(slot, &inst.needs, now)
         } else {
-            &inst.needs
+            self.assess_particular(context, slot, pc, now)
         };
-        // Branch-free: which of these it is is unpredictable.
-        let (pending, from_memory) = entry.board.check(needs);
-        let waits = select_unpredictable(from_memory, State::LongScoreboard, State::ExecutionDependency);
-        let delayed = self.spin_unit.as_ref().is_some_and(|unit| unit.back_off.delays(slot, now));
-        let goes = if delayed { State::BackedOff } else { State::Ready };
-        let state = select_unpredictable(pending, waits, goes);
-        if state == State::LongScoreboard && entry.board.waits_for_shared(needs) {
-            return (State::ShortScoreboard, none);
+        (state, if state == State::Ready { inst.unit } else { none })
+    }
+
+    /// The state of a warp whose next instruction waits for nothing but the registers that it needs.
+    #[inline(always)]
+    fn assess_registers(&self, slot: WarpSlot, needs: &RegSet, now: Cycle) -> State {
+        let board = &self.slots[slot.index()].board;
+        if !board.waits(needs) {
+            let delayed = self.spin_unit.as_ref().is_some_and(|unit| unit.back_off.delays(slot, now));
+            if delayed { State::BackedOff } else { State::Ready }
+        } else if !board.waits_for_memory(needs) {
+            State::ExecutionDependency
+        } else if board.waits_for_shared(needs) {
+            State::ShortScoreboard
+        } else {
+            State::LongScoreboard
         }
-        (state, select_unpredictable(state == State::Ready, inst.unit, none))
+    }
+
+    /// The state of a warp whose next instruction may wait for other things than registers, or whose registers are moved.
+    #[inline(never)]
+    fn assess_particular(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc, now: Cycle) -> State {
+        if let Some(state) = self.waits_in_order(context, slot, pc) {
+            return state;
+        }
+        let inst = &context.code[pc.index()];
+        if inst.is_moved {
+            self.assess_registers(slot, &self.needs_of_activation(context, slot, pc), now)
+        } else {
+            self.assess_registers(slot, &inst.needs, now)
+        }
     }
 
     /// The state of a warp none of whose paths runs.
@@ -211,7 +212,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// Why the instruction at `pc` waits, if it does so for earlier accesses of its warp.
-    #[inline(never)]
     fn waits_in_order(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc) -> Option<State> {
         let entry = &self.slots[slot.index()];
         let inst = &context.code[pc.index()];
@@ -231,7 +231,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The registers that the instruction at `pc` needs, where functions call each other.
-    #[inline(never)]
     fn needs_of_activation(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc) -> RegSet {
         if matches!(context.launch.kernel.code[pc.index()].op, Op::Call | Op::Ret) {
             // Registers of the caller and the callee are different rows that may share a bit.

@@ -9,7 +9,8 @@ use crate::time::sched::Policy;
 use crate::time::sm::cycle::Event;
 use crate::time::sm::execution_units::ExecutionUnits;
 use crate::time::sm::front_end::decode::ExecUnit;
-use crate::time::sm::probe::{Probe, State};
+use crate::time::sm::issue::Issued;
+use crate::time::sm::probe::Probe;
 use crate::time::sm::{Context, Sm};
 
 /// A scheduler and its warps.
@@ -110,10 +111,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if issuable.is_empty() {
             return true;
         }
-        let count = self.schedulers.len();
+        let (count, of_first) = (self.schedulers.len(), self.schedulers[0].owned);
         let mut scheduler = self.first_scheduler(issuable, now);
         for left in (0..count).rev() {
-            let ready = issuable & self.schedulers[scheduler].owned;
+            // Slots are dealt out in turn.
+            let ready = issuable & SlotSet(of_first.0 << scheduler);
             if !ready.is_empty() {
                 if !self.schedule(context, execution, scheduler, ready, now) {
                     return false;
@@ -132,8 +134,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Who goes first: of the schedulers with warps for the same free unit, the next after the one that had it last.
     /// Taking turns by cycle is not enough, because a unit may be free only in every eighth cycle.
     fn first_scheduler(&self, issuable: SlotSet, now: Cycle) -> usize {
-        let is_of_one =
-            |set: SlotSet| self.schedulers.iter().any(|scheduler| set.0 & !scheduler.owned.0 == 0);
+        // Its slots are as far apart as there are schedulers.
+        let of_first = self.schedulers[0].owned;
+        let is_of_one = |set: SlotSet| set.0 >> set.0.trailing_zeros() & !of_first.0 == 0;
         if is_of_one(issuable) {
             return 0;
         }
@@ -143,15 +146,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 continue;
             }
             if !is_of_one(ready) {
-                return self.turns[unit as usize];
+                let turn = self.turns[unit as usize];
+                return if turn == self.schedulers.len() { 0 } else { turn };
             }
         }
         0
     }
 
-    /// One scheduler issues from a set that is not empty. Returns false if a thread faulted. Not inlined, so that the
-    /// loop over cycles stays small.
-    #[inline(never)]
+    /// One scheduler issues from a set that is not empty. Returns false if a thread faulted.
+    #[inline(always)]
     fn schedule<'a>(
         &mut self,
         context: &Context<'a>,
@@ -165,32 +168,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return true;
         };
         debug_assert!(ready.contains(slot));
-        for _ in 0..self.width {
-            let unit = self.slots[slot.index()].status.unit;
-            match self.issue(context, execution, slot, now) {
-                Ok(issue) => {
-                    let next = if scheduler + 1 == self.schedulers.len() { 0 } else { scheduler + 1 };
-                    self.turns[unit as usize] = next;
-                    self.schedulers[scheduler].policy.issued(now, &issue);
-                    // What follows the branch waits for its turn in the queue of backed-off warps.
-                    if issue.is_sib && self.begin_back_off(slot, now) {
-                        break;
-                    }
-                }
-                Err(fault) => {
-                    self.fault = Some((now, fault));
-                    self.faulty = self.kernel_of(slot);
-                    return false;
-                }
-            }
-            if self.width == 1 || !self.issuable(now).contains(slot) {
-                break;
-            }
-        }
-        if self.slots[slot.index()].status.state == State::Drain {
-            self.schedulers[scheduler].policy.ended(now, slot);
-            if let Some(unit) = &mut self.spin_unit {
-                unit.ended(now, slot);
+        for number in 1.. {
+            match self.issue(context, execution, scheduler, slot, now) {
+                Issued::GoesOn if number < self.width && self.issuable(now).contains(slot) => {}
+                issued => return issued != Issued::Faulted,
             }
         }
         true
@@ -206,7 +187,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// If a warp backed off with its last instruction, schedules the end of its delay. Returns whether it did.
-    fn begin_back_off(&mut self, slot: WarpSlot, now: Cycle) -> bool {
+    pub(super) fn begin_back_off(&mut self, slot: WarpSlot, now: Cycle) -> bool {
         let until = self.spin_unit.as_ref().and_then(|unit| unit.back_off.until(slot));
         if let Some(until) = until.filter(|&until| until > now + 1) {
             let life = self.slots[slot.index()].occupant.life;

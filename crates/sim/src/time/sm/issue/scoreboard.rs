@@ -114,11 +114,16 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Whether an instruction that needs `registers` free waits for a result, and whether for that of a load or an
-    /// atomic.
+    /// Whether an instruction that needs `registers` free waits for a result.
     #[inline(always)]
-    pub fn check(&self, registers: &RegSet) -> (bool, bool) {
-        (self.pending.meets(registers), self.from_memory.meets(registers))
+    pub fn waits(&self, registers: &RegSet) -> bool {
+        self.pending.meets(registers)
+    }
+
+    /// Whether it waits for a result of a load or an atomic.
+    #[inline(always)]
+    pub fn waits_for_memory(&self, registers: &RegSet) -> bool {
+        self.from_memory.meets(registers)
     }
 
     /// Whether an instruction that waits for results of loads or atomics waits only for shared memory.
@@ -183,11 +188,13 @@ mod tests {
         let mut board = Scoreboard::default();
         board.reserve(&set(&[3]), false);
         board.reserve(&set(&[70]), true);
-        assert_eq!(board.check(&set(&[4, 71])), (false, false));
-        assert_eq!(board.check(&set(&[3, 4])), (true, false));
-        assert_eq!(board.check(&set(&[3, 70])), (true, true));
+        let check =
+            |board: &Scoreboard, rows: &[u32]| (board.waits(&set(rows)), board.waits_for_memory(&set(rows)));
+        assert_eq!(check(&board, &[4, 71]), (false, false));
+        assert_eq!(check(&board, &[3, 4]), (true, false));
+        assert_eq!(check(&board, &[3, 70]), (true, true));
         board.release(&set(&[70]));
-        assert_eq!(board.check(&set(&[3, 70])), (true, false));
+        assert_eq!(check(&board, &[3, 70]), (true, false));
         board.release(&set(&[3]));
         assert!(board.is_clear());
     }

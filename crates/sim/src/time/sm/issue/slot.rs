@@ -3,16 +3,18 @@
 use warploom_isa::Pc;
 
 use crate::exec::warp::Warp;
+use crate::exec::warp::control::Control;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sm::copy_engine::BulkGroups;
 use crate::time::sm::execution_units::ExecutionUnits;
-use crate::time::sm::front_end::decode::ExecUnit;
+use crate::time::sm::front_end::decode::{ExecUnit, next};
+use crate::time::sm::front_end::fetch::Fetch;
 use crate::time::sm::issue::copies::CopyGroups;
 use crate::time::sm::issue::products::ProductGroups;
 use crate::time::sm::issue::scoreboard::Scoreboard;
-use crate::time::sm::probe::State;
+use crate::time::sm::probe::{Probe, State};
 
 /// A warp's part of the pipeline.
 ///
@@ -89,6 +91,19 @@ impl Status {
         now: Cycle,
     ) {
         self.busy_before = units.busy_cycles(unit, slot.index(), now);
+    }
+
+    /// The warp issues at `now`: its state until then, and the cycle of the issue, are accounted for. Whatever it does
+    /// next, it no longer waits for the unit.
+    #[inline(always)]
+    pub(crate) fn account_issue(&mut self, probe: &mut impl Probe, slot: WarpSlot, now: Cycle) {
+        // The second instruction of a cycle adds nothing.
+        if now >= self.since {
+            probe.spent(slot, self.state, self.since, now - self.since);
+            probe.spent(slot, State::Issued, now, 1);
+            self.since = now + 1;
+        }
+        self.state = State::Issued;
     }
 
     /// Cycles before `now` in which the unit of a ready warp was busy, since the warp became ready or this was last
@@ -205,6 +220,43 @@ impl Slot {
         (next.occupant.resident, next.occupant.warp) = (resident as u16, warp as u16);
         next.occupant.life = self.occupant.life + 1;
         next
+    }
+
+    /// The warp has issued the instruction at `pc`.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, pc: Pc) {
+        self.buffer.count -= 1;
+        self.buffer.pc = next(pc);
+        self.status.blocked = false;
+    }
+
+    /// The warp has issued the instruction at `pc`, which does not change its path. Returns whether it goes on with the
+    /// next one and this is all to be known of it; if not, it remains to be found out where it is.
+    #[inline(always)]
+    pub(crate) fn goes_on(&mut self, control: &mut Control, pc: Pc) -> bool {
+        let goes_on = control.advance();
+        if goes_on {
+            self.leave(pc);
+            self.position = Position::At(next(pc));
+        }
+        goes_on
+    }
+
+    /// Begins to fetch if there is room for instructions, of which the buffer may hold so many before, and if any are
+    /// left in the code. Returns whether it does.
+    #[inline(always)]
+    pub(crate) fn begins_fetch(&mut self, fetch: &Fetch, instructions: usize) -> bool {
+        let buffer = &mut self.buffer;
+        if !buffer.fetching
+            && fetch.has_room(buffer.count)
+            && let Position::At(pc) = self.position
+            // Nothing comes after the last instruction.
+            && pc.index() + (buffer.count as usize) < instructions
+        {
+            buffer.fetching = true;
+            return true;
+        }
+        false
     }
 
     pub(crate) fn state(&self) -> State {

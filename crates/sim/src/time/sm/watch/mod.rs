@@ -342,7 +342,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// Begins a search for values that are written again and again.
     pub(crate) fn watch_writes(&mut self) {
-        self.watch = Some(Watch::new(self.slots.len(), 0, false, Some(Box::default())));
+        self.watch = Some(Watch::new(self.slot_count, 0, false, Some(Box::default())));
         self.save_states();
     }
 
@@ -482,6 +482,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(crate) fn begin_watch(&mut self, memory: &Memory, quiet_since: Cycle) {
         let l1 = &self.memory.l1;
         let agrees = l1.is_coherent() || !l1.is_stale(memory) && !l1.awaits_since_before(quiet_since);
-        self.watch = Some(Watch::new(self.slots.len(), l1.changes(), agrees, None));
+        self.watch = Some(Watch::new(self.slot_count, l1.changes(), agrees, None));
     }
 }
