@@ -3,7 +3,7 @@
 mod bulk;
 mod calls;
 mod clusters;
-mod special;
+pub(crate) mod special;
 mod stack;
 
 use std::sync::Arc;
@@ -166,7 +166,7 @@ impl Execution<'_> {
             Guard::If(pred) => path.mask & LaneMask(registers.preds[pred.index()]),
             Guard::Unless(pred) => path.mask & !LaneMask(registers.preds[pred.index()]),
         };
-        if lanes::execute(inst, &mut registers, &kernel.imms, mask) {
+        if !is_elsewhere(inst.op) && lanes::execute(inst, &mut registers, &kernel.imms, mask) {
             warp.control.advance();
             return Ok(Next::Go);
         }
@@ -310,7 +310,7 @@ impl Execution<'_> {
                 return Ok(Next::Yield);
             }
             Op::Bra => {
-                branch(warp, inst, path, mask);
+                branch(&mut warp.control, inst, path, mask);
                 return Ok(Next::Go);
             }
             Op::Brx => {
@@ -518,6 +518,14 @@ impl Execution<'_> {
     }
 }
 
+/// Frequent operations that [`lanes::execute`] refuses. It takes some 60 host instructions to do so.
+fn is_elsewhere(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Ld { .. } | Op::St(_) | Op::Atom(..) | Op::Bra | Op::Bar(_) | Op::Exit | Op::Ret | Op::Special(_)
+    )
+}
+
 fn bad_mask(bad: BadMask) -> Bad {
     let number = |lane: usize| (lane % PTX_WARP) as u32;
     match bad {
@@ -538,16 +546,17 @@ fn split_off<const N: usize>(warp: &mut Warp<N>, path: Group, mask: LaneMask) {
     warp.control.branch(&[stay, Group { pc: next, mask: path.mask & !mask }], next);
 }
 
-fn branch<const N: usize>(warp: &mut Warp<N>, inst: &Inst, path: Group, mask: LaneMask) {
+/// Lanes of the current path take a branch.
+pub(crate) fn branch(control: &mut Control, inst: &Inst, path: Group, mask: LaneMask) {
     let (Operand::Imm(target), Operand::Imm(reconverge)) = (inst.src[0], inst.src[1]) else {
         unreachable!("a linked branch has a target and a reconvergence point")
     };
     let taken = Group { pc: Pc(target), mask };
     if mask == path.mask {
-        return warp.control.branch(&[taken], Pc(reconverge));
+        return control.branch(&[taken], Pc(reconverge));
     }
     let stay = Group { pc: Pc(path.pc.0 + 1), mask: path.mask & !mask };
-    warp.control.branch(&[taken, stay], Pc(reconverge));
+    control.branch(&[taken, stay], Pc(reconverge));
 }
 
 fn indexed_branch<const N: usize>(

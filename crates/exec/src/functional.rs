@@ -364,11 +364,12 @@ impl<const N: usize> Machine<'_, N> {
             if let Some(unit) = self.execution.effects.lock_units.of(sm) {
                 self.execution.effects.notes.locks.cta_ended(unit, cta.number);
             }
-            match self.dispatch((sm, slot)) {
-                Some(next) => self.residents[at] = next,
-                // The grid has whole clusters.
-                None => return drop(self.residents.drain(cluster)),
-            }
+            // The grid has whole clusters.
+            let Some(number) = self.next_number() else { return drop(self.residents.drain(cluster)) };
+            let Resident { cta, warps, .. } = &mut self.residents[at];
+            *cta = Cta::new(self.launch, number, sm, slot);
+            let Launch { kernel, shape, .. } = self.launch;
+            warps.iter_mut().for_each(|warp| warp.restart(shape.block, kernel));
         }
     }
 
@@ -379,11 +380,16 @@ impl<const N: usize> Machine<'_, N> {
         warps.flat_map(|warp| warp.control.paths()).any(|(path, _)| !out[path.pc.index()])
     }
 
+    /// The number of the next CTA of the grid, if any.
+    fn next_number(&mut self) -> Option<u64> {
+        let turn = (self.next_cta < self.total).then_some(self.next_cta)?;
+        self.next_cta += 1;
+        Some(self.launch.shape.starting(turn))
+    }
+
     /// The next CTA of the grid, if any, for a CTA slot of an SM.
     fn dispatch(&mut self, (sm, slot): (u32, u32)) -> Option<Resident<N>> {
-        let turn = (self.next_cta < self.total).then_some(self.next_cta)?;
-        let number = self.launch.shape.starting(turn);
-        self.next_cta += 1;
+        let number = self.next_number()?;
         let Launch { chip, kernel, shape, occupancy, .. } = self.launch;
         let warps = (0..occupancy.warps_per_cta)
             .map(|warp| Warp::new(warp, shape.block, kernel, chip.sm.divergence))
@@ -430,32 +436,29 @@ impl<const N: usize> Machine<'_, N> {
         let runs = !self.repetition.notes() && self.waits.circle.is_none() && self.launch.races.is_none();
         while self.execution.clock < end {
             if runs
-                && let Some((path, until)) = warps[warp].control.straight()
+                && let Some((path, _)) = warps[warp].control.straight()
                 && self.program.begins(path.pc)
                 && let Global::Now(memory) = &mut self.execution.memory
             {
                 let launch = self.launch;
                 let activation = warps[warp].control.activation();
                 let extent = local_extent(launch.kernel, &warps[warp], &activation);
-                let (registers, local) = warps[warp].registers_and_local(&activation);
+                let (registers, local, tid, control) = warps[warp].parts(&activation);
                 let mut reached = Reached {
-                    kernel: launch.kernel,
+                    launch,
                     registers,
                     local: (local, extent),
                     memory,
                     shared: &mut cta.shared.bytes,
-                    constants: launch.constants,
-                    params: cta.task.as_ref().map_or(launch.params, |task| &task.params),
+                    tid,
+                    ctaid: cta.id,
                 };
                 let most = end - self.execution.clock;
-                let (pc, ran) = straight::run(&mut self.program, &mut reached, path, until, most);
-                if ran > 0 {
-                    warps[warp].control.arrive(pc);
-                    self.execution.clock += ran;
-                    self.thread_instructions += ran * path.mask.count() as u64;
-                    if pc == until || self.execution.clock == end {
-                        continue;
-                    }
+                let ran = straight::run(&mut self.program, &mut reached, control, &activation, most);
+                self.execution.clock += ran.instructions;
+                self.thread_instructions += ran.thread_instructions;
+                if self.execution.clock == end {
+                    break;
                 }
             }
             let Some(path) = warps[warp].control.current() else { break };

@@ -6,6 +6,27 @@ use super::clusters::cluster_special;
 use super::*;
 use crate::sync::vote::PTX_WARP;
 
+/// A special register that is the same in all threads of a launch, unless firmware started them.
+pub(crate) fn of_launch(launch: &Launch<'_>, special: Special) -> Option<u32> {
+    let Launch { shape, occupancy, chip, workspace, .. } = launch;
+    Some(match special {
+        Special::NtidX => shape.block[0],
+        Special::NtidY => shape.block[1],
+        Special::NtidZ => shape.block[2],
+        Special::NctaidX => shape.grid[0],
+        Special::NctaidY => shape.grid[1],
+        Special::NctaidZ => shape.grid[2],
+        Special::NwarpId => shape.block.iter().product::<u32>().div_ceil(PTX_WARP as u32),
+        Special::NsmId => chip.sm.count,
+        Special::DynamicSmemSize => shape.dynamic_shared_bytes,
+        Special::TotalSmemSize => occupancy.shared_bytes,
+        Special::WorkspaceHi => (workspace >> 32) as u32,
+        Special::WorkspaceLo => *workspace as u32,
+        Special::Zero => 0,
+        _ => return None,
+    })
+}
+
 impl Execution<'_> {
     fn nanoseconds(&self) -> u64 {
         (self.clock as u128 * 1000 / self.launch.chip.clock.core_mhz as u128) as u64
@@ -20,11 +41,9 @@ impl Execution<'_> {
         special: Special,
         mask: LaneMask,
     ) {
-        let shape = &self.launch.shape;
         let lane_id = |lane: usize| (lane % PTX_WARP) as u32;
         let from_lane = |f: &dyn Fn(usize) -> u32| std::array::from_fn::<u32, N, _>(f);
         let halves = (N / PTX_WARP) as u32;
-        let threads = shape.block.iter().product::<u32>();
         let wide = |value: u64| [value; N];
         if special.is_wide() {
             let value = match special {
@@ -37,18 +56,13 @@ impl Execution<'_> {
             return;
         }
         let values = match special {
+            Special::NctaidX if cta.task.is_some() => [cta.task.as_ref().map_or(0, |task| task.ctas); N],
             Special::TidX => warp.tid[0],
             Special::TidY => warp.tid[1],
             Special::TidZ => warp.tid[2],
-            Special::NtidX => [shape.block[0]; N],
-            Special::NtidY => [shape.block[1]; N],
-            Special::NtidZ => [shape.block[2]; N],
             Special::CtaidX => [cta.id[0]; N],
             Special::CtaidY => [cta.id[1]; N],
             Special::CtaidZ => [cta.id[2]; N],
-            Special::NctaidX => [cta.task.as_ref().map_or(shape.grid[0], |task| task.ctas); N],
-            Special::NctaidY => [shape.grid[1]; N],
-            Special::NctaidZ => [shape.grid[2]; N],
             Special::LaneId => from_lane(&lane_id),
             Special::WaveLaneId => from_lane(&|lane| lane as u32),
             Special::WaveLanes => [N as u32; N],
@@ -56,9 +70,7 @@ impl Execution<'_> {
                 let first = warp.id * halves;
                 from_lane(&|lane| first + (lane / PTX_WARP) as u32)
             }
-            Special::NwarpId => [threads.div_ceil(PTX_WARP as u32); N],
             Special::SmId => [cta.sm; N],
-            Special::NsmId => [self.launch.chip.sm.count; N],
             Special::LanemaskEq => from_lane(&|lane| 1 << lane_id(lane)),
             Special::LanemaskLt => from_lane(&|lane| (1 << lane_id(lane)) - 1),
             Special::LanemaskLe => from_lane(&|lane| (2u32 << lane_id(lane)).wrapping_sub(1)),
@@ -68,12 +80,10 @@ impl Execution<'_> {
             Special::ClockHi => [(self.clock >> 32) as u32; N],
             Special::GlobalTimerLo => [self.nanoseconds() as u32; N],
             Special::GlobalTimerHi => [(self.nanoseconds() >> 32) as u32; N],
-            Special::DynamicSmemSize => [shape.dynamic_shared_bytes; N],
-            Special::TotalSmemSize => [self.launch.occupancy.shared_bytes; N],
-            Special::WorkspaceHi => [(self.launch.workspace >> 32) as u32; N],
-            Special::WorkspaceLo => [self.launch.workspace as u32; N],
-            Special::Zero => [0; N],
-            special => [cluster_special(&self.launch.shape, cta.id, special); N],
+            special => {
+                let of_cluster = || cluster_special(&self.launch.shape, cta.id, special);
+                [of_launch(self.launch, special).unwrap_or_else(of_cluster); N]
+            }
         };
         warp.registers(activation).write32(inst.dst, &values, mask);
     }

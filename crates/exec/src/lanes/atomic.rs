@@ -27,6 +27,7 @@ impl AtomicUnit {
 /// are equal. Bits above the type's width are ignored, and zero in the result.
 ///
 /// Floating-point additions round to nearest; [`AtomicUnit`] says which of them flush.
+#[inline]
 pub fn atomic(unit: AtomicUnit, op: AtomOp, ty: Ty, [old, b, c]: [u64; 3]) -> u64 {
     let bits = ty.bits();
     let keep = u64::MAX >> (64 - bits);
@@ -78,6 +79,7 @@ pub fn exchanged(op: AtomOp, old: u128, [b, c]: [u128; 2]) -> u128 {
     }
 }
 
+#[inline(never)]
 fn floats(unit: AtomicUnit, op: AtomOp, ty: Ty, old: u64, b: u64) -> u64 {
     let format = Format::of(ty);
     let how = MinMax { nan: false, ftz: false, xorsign_abs: false };

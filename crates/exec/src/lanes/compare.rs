@@ -92,19 +92,12 @@ pub(super) fn compare<const N: usize>(
         Ty::F32 if !ftz => compare_f32(cmp, a.lo, b.lo),
         Ty::F32 | Ty::F16 | Ty::BF16 => compare_small_float(cmp, ty, ftz, a.lo, b.lo),
         Ty::F64 => compare_f64(cmp, a, b),
-        Ty::U64 | Ty::B64 => {
-            integers(cmp, |x, y| gather::<N>(|i| x.wide(i) < y.wide(i)), |x, y| equal64(x, y), a, b)
-        }
-        Ty::S64 => integers(
-            cmp,
-            |x, y| gather::<N>(|i| (x.wide(i) as i64) < y.wide(i) as i64),
-            |x, y| equal64(x, y),
-            a,
-            b,
-        ),
-        Ty::S32 => integers(cmp, |x, y| less_signed(x.lo, y.lo), |x, y| equal(x.lo, y.lo), a, b),
+        // Functions and not closures, which the compiler may leave out of line, and then without vectors.
+        Ty::U64 | Ty::B64 => integers(cmp, less_unsigned64, equal64, a, b),
+        Ty::S64 => integers(cmp, less_signed64, equal64, a, b),
+        Ty::S32 => integers(cmp, less_signed, equal, a, b),
         Ty::U8 | Ty::B8 | Ty::S8 | Ty::U16 | Ty::B16 | Ty::S16 => compare_narrow(cmp, ty, a, b),
-        _ => integers(cmp, |x, y| less_unsigned(x.lo, y.lo), |x, y| equal(x.lo, y.lo), a, b),
+        _ => integers(cmp, less_unsigned, equal, a, b),
     }
 }
 
@@ -132,8 +125,8 @@ fn integers<'a, const N: usize>(
 }
 
 #[inline(always)]
-fn equal<const N: usize>(a: &[u32; N], b: &[u32; N]) -> u64 {
-    gather::<N>(|i| a[i] == b[i])
+fn equal<const N: usize>(a: Source<'_, N>, b: Source<'_, N>) -> u64 {
+    gather::<N>(|i| a.lo[i] == b.lo[i])
 }
 
 #[inline(always)]
@@ -142,13 +135,23 @@ fn equal64<const N: usize>(a: Source<'_, N>, b: Source<'_, N>) -> u64 {
 }
 
 #[inline(always)]
-fn less_signed<const N: usize>(a: &[u32; N], b: &[u32; N]) -> u64 {
-    gather::<N>(|i| (a[i] as i32) < b[i] as i32)
+fn less_signed<const N: usize>(a: Source<'_, N>, b: Source<'_, N>) -> u64 {
+    gather::<N>(|i| (a.lo[i] as i32) < b.lo[i] as i32)
 }
 
 #[inline(always)]
-fn less_unsigned<const N: usize>(a: &[u32; N], b: &[u32; N]) -> u64 {
-    gather::<N>(|i| a[i] < b[i])
+fn less_unsigned<const N: usize>(a: Source<'_, N>, b: Source<'_, N>) -> u64 {
+    gather::<N>(|i| a.lo[i] < b.lo[i])
+}
+
+#[inline(always)]
+fn less_signed64<const N: usize>(a: Source<'_, N>, b: Source<'_, N>) -> u64 {
+    gather::<N>(|i| (a.wide(i) as i64) < b.wide(i) as i64)
+}
+
+#[inline(always)]
+fn less_unsigned64<const N: usize>(a: Source<'_, N>, b: Source<'_, N>) -> u64 {
+    gather::<N>(|i| a.wide(i) < b.wide(i))
 }
 
 /// 8 and 16 bits: shifted to the top of the word, so that the bits above them are gone.
@@ -158,9 +161,9 @@ fn compare_narrow<const N: usize>(cmp: Cmp, ty: Ty, a: Source<'_, N>, b: Source<
     let (a, b) = (a.lo.map(|x| x << shift), b.lo.map(|x| x << shift));
     let (a, b) = (Source { lo: &a, hi: &a }, Source { lo: &b, hi: &b });
     if ty.is_signed() {
-        integers(cmp, |x, y| less_signed(x.lo, y.lo), |x, y| equal(x.lo, y.lo), a, b)
+        integers(cmp, less_signed, equal, a, b)
     } else {
-        integers(cmp, |x, y| less_unsigned(x.lo, y.lo), |x, y| equal(x.lo, y.lo), a, b)
+        integers(cmp, less_unsigned, equal, a, b)
     }
 }
 

@@ -106,7 +106,9 @@ fn float32<const N: usize>(
     if !mode.ftz {
         return word(|i| {
             let [x, y, z] = [a.lo[i], b.lo[i], c.lo[i]].map(f32::from_bits);
-            canonical32(f(x, y, z).to_bits())
+            let result = f(x, y, z);
+            // As `canonical32`, with one vector instruction in place of three.
+            blend(ones(result.is_nan()), F32_NAN, result.to_bits())
         });
     }
     // The host may have rounded a subnormal result up to the smallest normal number; that is rare. Sums of normal

@@ -5,8 +5,7 @@
 //! operation is a constant in an arm of its own, and the operands are numbers of rows. What is computed is what the
 //! same functions compute there.
 
-use multiversion::multiversion;
-use warploom_isa::{Approx, Clamp, Combine, Cvt, FloatMode, Inst, Logic, MinMax, Op, Operand, Part, Ty};
+use warploom_isa::{Approx, Clamp, Combine, Cvt, Dst, FloatMode, Inst, Logic, MinMax, Op, Operand, Part, Ty};
 
 use crate::kit::lane_mask::LaneMask;
 use crate::lanes::approx::{reciprocal_root32, reciprocal32};
@@ -18,7 +17,7 @@ use crate::lanes::float::{arithmetic, least32};
 use crate::lanes::integer::{add, least, most, multiply, multiply_add, subtract};
 use crate::lanes::moves::{copy, select};
 use crate::lanes::vector::{Filled, Inputs, Source, map2, spread};
-use crate::lanes::{Registers, all_lanes, write};
+use crate::lanes::{Registers, merge};
 
 /// Where a source operand is: its row, or the first of its two, among the registers or among constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,17 +32,36 @@ impl Row {
         words: &'a [[u32; N]],
         constants: &'a [[u32; N]],
     ) -> &'a [u32; N] {
+        match self.0 & Row::CONSTANT {
+            0 => &words[self.0 as usize],
+            _ => &constants[(self.0 & !Row::CONSTANT) as usize],
+        }
+    }
+
+    /// The row after it: zeros if there is none.
+    #[inline(always)]
+    pub(crate) fn high<'a, const N: usize>(
+        self,
+        words: &'a [[u32; N]],
+        constants: &'a [[u32; N]],
+    ) -> &'a [u32; N] {
         let (rows, at) = match self.0 & Row::CONSTANT {
             0 => (words, self.0),
             _ => (constants, self.0 & !Row::CONSTANT),
         };
-        // Without a panic, so that nothing is left of an operand that is not used.
-        rows.get(at as usize).unwrap_or(const { &[0; N] })
+        rows.get(at as usize + 1).unwrap_or(const { &[0; N] })
     }
 
+    /// A source of one word.
     #[inline(always)]
-    fn source<'a, const N: usize>(self, words: &'a [[u32; N]], constants: &'a [[u32; N]]) -> Source<'a, N> {
-        Source { lo: self.lanes(words, constants), hi: self.next().lanes(words, constants) }
+    fn one<'a, const N: usize>(self, words: &'a [[u32; N]], constants: &'a [[u32; N]]) -> Source<'a, N> {
+        Source { lo: self.lanes(words, constants), hi: const { &[0; N] } }
+    }
+
+    /// A source of two words.
+    #[inline(always)]
+    fn two<'a, const N: usize>(self, words: &'a [[u32; N]], constants: &'a [[u32; N]]) -> Source<'a, N> {
+        Source { lo: self.lanes(words, constants), hi: self.high(words, constants) }
     }
 
     /// The number of a register's row.
@@ -81,12 +99,17 @@ impl<const N: usize> Constants<N> {
             Operand::None | Operand::Pred(_) | Operand::NotPred(_) => 0,
             Operand::Vec(_) | Operand::Symbol(_) | Operand::Frame => return None,
         };
+        Some(self.pair(value))
+    }
+
+    /// The rows of the two words of a value.
+    fn pair(&mut self, value: u64) -> Row {
         let pair = [[value as u32; N], [(value >> 32) as u32; N]];
         let at = self.0.windows(2).position(|rows| rows == pair).unwrap_or_else(|| {
             self.0.extend(pair);
             self.0.len() - 2
         });
-        Some(Row(at as u32 | Row::CONSTANT))
+        Row(at as u32 | Row::CONSTANT)
     }
 }
 
@@ -95,6 +118,8 @@ impl<const N: usize> Constants<N> {
 pub(crate) struct Decoded {
     pub(crate) op: Frequent,
     pub(crate) sources: [Row; 3],
+    /// The register of the result, or the first of its two. Predicates are where the instruction says.
+    pub(crate) result: u32,
 }
 
 impl Decoded {
@@ -109,27 +134,76 @@ impl Decoded {
         for (row, &operand) in sources.iter_mut().zip(&inst.src) {
             *row = constants.place(operand, imms)?;
         }
-        Some(Decoded { op, sources })
+        let result = match inst.dst {
+            Dst::Reg(reg) => reg.0,
+            Dst::Pred(_) => 0,
+            Dst::None | Dst::Vec(_) => return None,
+        };
+        Some(Decoded { op, sources, result })
+    }
+
+    /// A move of a value that is known beforehand to the destination of an instruction.
+    pub(crate) fn constant<const N: usize>(
+        inst: &Inst,
+        value: u64,
+        wide: bool,
+        constants: &mut Constants<N>,
+    ) -> Option<Decoded> {
+        let Dst::Reg(reg) = inst.dst else { return None };
+        let op = if wide { Frequent::Mov64 } else { Frequent::Mov32 };
+        let sources = [constants.pair(value), Row::default(), Row::default()];
+        Some(Decoded { op, sources, result: reg.0 })
     }
 }
 
-/// As [`write`], apart from the operations: inlined into each, it would double the time to compile them.
-#[multiversion(targets(
-    "x86_64+avx+avx2+bmi1+bmi2+f16c+fma+lzcnt+movbe+popcnt+sse3+sse4.1+sse4.2+ssse3+xsave",
-))]
-#[inline(never)]
-fn write_some<const N: usize>(inst: &Inst, regs: &mut Registers<'_, N>, filled: &Filled<N>, mask: LaneMask) {
-    match filled {
-        Filled::Word(lo) => regs.write32(inst.dst, lo, mask),
-        Filled::Wide(lo, hi) => regs.write_words(inst.dst, lo, hi, mask),
-        Filled::Pred(p) => regs.write_pred(inst.dst, *p, mask),
-        Filled::Preds(p, q) => {
-            regs.write_pred(inst.dst, *p, mask);
-            regs.write_pred(inst.dst2, *q, mask);
+/// Where results go that not all lanes take: from here they are merged into registers, in one place for all operations.
+pub(crate) type Spare<const N: usize> = [[u32; N]; 2];
+
+/// What the arms of [`execute`] write their results to. Each knows what kind it has: a `match` on all kinds would make
+/// the compiler keep the result in memory, in pieces.
+struct Results<'a, 'b, const N: usize> {
+    regs: &'a mut Registers<'b, N>,
+    spare: &'a mut Spare<N>,
+    inst: &'a Inst,
+    first: usize,
+    /// All lanes of `mask` are all that there are.
+    full: bool,
+    mask: LaneMask,
+}
+
+/// Each returns how many words wait in [`Results::spare`], if not all lanes are to have them.
+impl<const N: usize> Results<'_, '_, N> {
+    #[inline(always)]
+    fn word(&mut self, filled: Filled<N>) -> usize {
+        let Filled::Word(lo) = filled else { unreachable!("the operation has a word") };
+        if self.full {
+            self.regs.words[self.first] = lo;
+        } else {
+            self.spare[0] = lo;
         }
-        Filled::WordCarry(..) | Filled::WideCarry(..) | Filled::Nothing => {
-            unreachable!("no frequent operation has a carry")
+        1
+    }
+
+    #[inline(always)]
+    fn wide(&mut self, filled: Filled<N>) -> usize {
+        let Filled::Wide(lo, hi) = filled else { unreachable!("the operation has two words") };
+        let rows = if self.full { &mut self.regs.words[self.first..] } else { &mut self.spare[..] };
+        if let [low, high, ..] = rows {
+            (*low, *high) = (lo, hi);
         }
+        2
+    }
+
+    #[inline(always)]
+    fn predicates(&mut self, filled: Filled<N>) -> usize {
+        let (first, second) = match filled {
+            Filled::Pred(first) => (first, 0),
+            Filled::Preds(first, second) => (first, second),
+            _ => unreachable!("the operation has predicates"),
+        };
+        self.regs.write_pred(self.inst.dst, first, self.mask);
+        self.regs.write_pred(self.inst.dst2, second, self.mask);
+        0
     }
 }
 
@@ -140,14 +214,29 @@ const MINNUM: MinMax = MinMax { nan: false, ftz: false, xorsign_abs: false };
 
 /// The results of a `setp` that combines them with nothing.
 #[inline(always)]
-fn setp<const N: usize>(ty: Ty, Inputs { inst, a, b, .. }: Inputs<'_, N>) -> Filled<N> {
+fn setp<const N: usize>(ty: Ty, inst: &Inst, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
     let Op::Setp { cmp, .. } = inst.op else { return Filled::Nothing };
     both(compare(cmp, ty, false, a, b), Combine::None, 0)
 }
 
-/// Makes the table of operations: a name, the instructions that it stands for, and what each of them computes.
+/// Which of an instruction's sources has a name in the table.
+macro_rules! place {
+    (a) => {
+        0
+    };
+    (b) => {
+        1
+    };
+    (c) => {
+        2
+    };
+}
+
+/// Makes the table of operations: a name, the instructions that it stands for, the kind of its result, the sources that
+/// it has and of how many words, and what each of them computes.
 macro_rules! frequent {
-    (($inputs:ident, $a:ident, $b:ident, $c:ident) $($name:ident: $pattern:pat => $result:expr;)*) => {
+    (($inst:ident, $regs:ident) $($name:ident: $pattern:pat
+        => $kind:ident($($source:ident: $words:ident),*) $result:expr;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Frequent { $($name,)* }
 
@@ -160,104 +249,123 @@ macro_rules! frequent {
             }
         }
 
-        /// Executes a decoded operation on the lanes of `mask`, which already includes the guard.
+        /// Executes a decoded operation on the lanes of `mask`, which already includes the guard. `full` says whether
+        /// that is all of them.
         #[inline(always)]
-        // No operation needs all of its inputs.
-        #[allow(unused_variables)]
         pub(crate) fn execute<const N: usize>(
-            Decoded { op, sources }: &Decoded,
+            Decoded { op, sources, result }: &Decoded,
             inst: &Inst,
             regs: &mut Registers<'_, N>,
             constants: &[[u32; N]],
-            mask: LaneMask,
+            spare: &mut Spare<N>,
+            (full, mask): (bool, LaneMask),
         ) {
-            let full = mask & all_lanes::<N>() == all_lanes::<N>();
-            match op {
+            let first = *result as usize;
+            let waiting = match op {
                 $(Frequent::$name => {
-                    let $a = sources[0].source(regs.words, constants);
-                    let $b = sources[1].source(regs.words, constants);
-                    let $c = sources[2].source(regs.words, constants);
-                    let $inputs = Inputs { inst, regs, a: $a, b: $b, c: $c };
+                    let ($inst, $regs) = (inst, &*regs);
+                    $(let $source = sources[place!($source)].$words($regs.words, constants);)*
+                    // Not all operations look at more than their sources.
+                    let _ = ($inst, $regs);
                     let filled = $result;
-                    if full {
-                        write(inst, regs, filled, all_lanes::<N>());
-                    } else {
-                        write_some(inst, regs, &filled, mask);
-                    }
+                    Results { regs, spare, inst, first, full, mask }.$kind(filled)
                 })*
+            };
+            if !full && waiting > 0 {
+                let k = spread(mask.0);
+                for (row, value) in regs.words[first..].iter_mut().zip(&*spare).take(waiting) {
+                    merge(row, value, &k);
+                }
             }
         }
     };
 }
 
-frequent! { (inputs, a, b, c)
-    Mov64: Op::Mov(Ty::U64 | Ty::S64 | Ty::B64 | Ty::F64) => copy(Ty::B64, a);
-    Mov32: Op::Mov(_) => copy(Ty::B32, a);
-    MovPred: Op::MovPred => Filled::Pred(inputs.regs.read_pred(inputs.inst.src[0]));
-    Pack64: Op::Pack64 => Filled::Wide(*a.lo, *b.lo);
-    Low: Op::Unpack64(0) => Filled::Word(*a.lo);
-    High: Op::Unpack64(1) => Filled::Word(*a.hi);
+frequent! { (inst, regs)
+    Mov64: Op::Mov(Ty::U64 | Ty::S64 | Ty::B64 | Ty::F64) => wide(a: two) copy(Ty::B64, a);
+    Mov32: Op::Mov(_) => word(a: one) copy(Ty::B32, a);
+    MovPred: Op::MovPred => predicates() Filled::Pred(regs.read_pred(inst.src[0]));
+    Pack64: Op::Pack64 => wide(a: one, b: one) Filled::Wide(*a.lo, *b.lo);
+    Low: Op::Unpack64(0) => word(a: one) Filled::Word(*a.lo);
+    High: Op::Unpack64(1) => word(a: two) Filled::Word(*a.hi);
     Select64: Op::Selp(Ty::U64 | Ty::S64 | Ty::B64 | Ty::F64)
-        => select(a, b, &spread(inputs.regs.read_pred(inputs.inst.src[2])), true);
-    Select32: Op::Selp(_) => select(a, b, &spread(inputs.regs.read_pred(inputs.inst.src[2])), false);
+        => wide(a: two, b: two) select(a, b, &spread(regs.read_pred(inst.src[2])), true);
+    Select32: Op::Selp(_) => word(a: one, b: one) select(a, b, &spread(regs.read_pred(inst.src[2])), false);
 
-    Add32: Op::IAdd(Ty::U32 | Ty::S32 | Ty::B32, Clamp::None) => add(Ty::U32, Clamp::None, a, b);
-    Add64: Op::IAdd(Ty::U64 | Ty::S64 | Ty::B64, Clamp::None) => add(Ty::U64, Clamp::None, a, b);
-    Sub32: Op::ISub(Ty::U32 | Ty::S32 | Ty::B32, Clamp::None) => subtract(Ty::U32, Clamp::None, a, b);
-    Sub64: Op::ISub(Ty::U64 | Ty::S64 | Ty::B64, Clamp::None) => subtract(Ty::U64, Clamp::None, a, b);
-    Mul32: Op::IMul(Ty::U32 | Ty::S32 | Ty::B32, Part::Lo) => multiply(Ty::U32, Part::Lo, a, b);
-    MulWideU: Op::IMul(Ty::U32, Part::Wide) => multiply(Ty::U32, Part::Wide, a, b);
-    MulWideS: Op::IMul(Ty::S32, Part::Wide) => multiply(Ty::S32, Part::Wide, a, b);
-    MulHighU: Op::IMul(Ty::U32, Part::Hi) => multiply(Ty::U32, Part::Hi, a, b);
-    Mul64: Op::IMul(Ty::U64 | Ty::S64 | Ty::B64, Part::Lo) => multiply(Ty::U64, Part::Lo, a, b);
+    Add32: Op::IAdd(Ty::U32 | Ty::S32 | Ty::B32, Clamp::None) => word(a: one, b: one) add(Ty::U32, Clamp::None, a, b);
+    Add64: Op::IAdd(Ty::U64 | Ty::S64 | Ty::B64, Clamp::None) => wide(a: two, b: two) add(Ty::U64, Clamp::None, a, b);
+    Sub32: Op::ISub(Ty::U32 | Ty::S32 | Ty::B32, Clamp::None)
+        => word(a: one, b: one) subtract(Ty::U32, Clamp::None, a, b);
+    Sub64: Op::ISub(Ty::U64 | Ty::S64 | Ty::B64, Clamp::None)
+        => wide(a: two, b: two) subtract(Ty::U64, Clamp::None, a, b);
+    Mul32: Op::IMul(Ty::U32 | Ty::S32 | Ty::B32, Part::Lo) => word(a: one, b: one) multiply(Ty::U32, Part::Lo, a, b);
+    MulWideU: Op::IMul(Ty::U32, Part::Wide) => wide(a: one, b: one) multiply(Ty::U32, Part::Wide, a, b);
+    MulWideS: Op::IMul(Ty::S32, Part::Wide) => wide(a: one, b: one) multiply(Ty::S32, Part::Wide, a, b);
+    MulHighU: Op::IMul(Ty::U32, Part::Hi) => word(a: one, b: one) multiply(Ty::U32, Part::Hi, a, b);
+    Mul64: Op::IMul(Ty::U64 | Ty::S64 | Ty::B64, Part::Lo) => wide(a: two, b: two) multiply(Ty::U64, Part::Lo, a, b);
     Mad32: Op::IMad(Ty::U32 | Ty::S32 | Ty::B32, Part::Lo, Clamp::None)
-        => multiply_add(Ty::U32, Part::Lo, Clamp::None, [a, b, c]);
+        => word(a: one, b: one, c: one) multiply_add(Ty::U32, Part::Lo, Clamp::None, [a, b, c]);
     MadWideU: Op::IMad(Ty::U32, Part::Wide, Clamp::None)
-        => multiply_add(Ty::U32, Part::Wide, Clamp::None, [a, b, c]);
+        => wide(a: one, b: one, c: two) multiply_add(Ty::U32, Part::Wide, Clamp::None, [a, b, c]);
     MadWideS: Op::IMad(Ty::S32, Part::Wide, Clamp::None)
-        => multiply_add(Ty::S32, Part::Wide, Clamp::None, [a, b, c]);
-    MinU: Op::IMin(Ty::U32, Clamp::None) => least(Ty::U32, a, b);
-    MinS: Op::IMin(Ty::S32, Clamp::None) => least(Ty::S32, a, b);
-    MaxU: Op::IMax(Ty::U32, Clamp::None) => most(Ty::U32, a, b);
-    MaxS: Op::IMax(Ty::S32, Clamp::None) => most(Ty::S32, a, b);
+        => wide(a: one, b: one, c: two) multiply_add(Ty::S32, Part::Wide, Clamp::None, [a, b, c]);
+    MinU: Op::IMin(Ty::U32, Clamp::None) => word(a: one, b: one) least(Ty::U32, a, b);
+    MinS: Op::IMin(Ty::S32, Clamp::None) => word(a: one, b: one) least(Ty::S32, a, b);
+    MaxU: Op::IMax(Ty::U32, Clamp::None) => word(a: one, b: one) most(Ty::U32, a, b);
+    MaxS: Op::IMax(Ty::S32, Clamp::None) => word(a: one, b: one) most(Ty::S32, a, b);
 
-    And32: Op::Logic(Logic::And, Ty::B32) => combine(Logic::And, Ty::B32, a, b);
-    Or32: Op::Logic(Logic::Or, Ty::B32) => combine(Logic::Or, Ty::B32, a, b);
-    Xor32: Op::Logic(Logic::Xor, Ty::B32) => combine(Logic::Xor, Ty::B32, a, b);
-    And64: Op::Logic(Logic::And, Ty::B64) => combine(Logic::And, Ty::B64, a, b);
-    Or64: Op::Logic(Logic::Or, Ty::B64) => combine(Logic::Or, Ty::B64, a, b);
-    Shl32: Op::Shl(Ty::B32) => shift_left(Ty::B32, a, b);
-    Shl64: Op::Shl(Ty::B64) => shift_left(Ty::B64, a, b);
-    Shr32: Op::Shr(Ty::U32 | Ty::B32) => shift_right(Ty::U32, a, b);
-    ShrS32: Op::Shr(Ty::S32) => shift_right(Ty::S32, a, b);
-    Shr64: Op::Shr(Ty::U64 | Ty::B64) => shift_right(Ty::U64, a, b);
+    And32: Op::Logic(Logic::And, Ty::B32) => word(a: one, b: one) combine(Logic::And, Ty::B32, a, b);
+    Or32: Op::Logic(Logic::Or, Ty::B32) => word(a: one, b: one) combine(Logic::Or, Ty::B32, a, b);
+    Xor32: Op::Logic(Logic::Xor, Ty::B32) => word(a: one, b: one) combine(Logic::Xor, Ty::B32, a, b);
+    And64: Op::Logic(Logic::And, Ty::B64) => wide(a: two, b: two) combine(Logic::And, Ty::B64, a, b);
+    Or64: Op::Logic(Logic::Or, Ty::B64) => wide(a: two, b: two) combine(Logic::Or, Ty::B64, a, b);
+    Shl32: Op::Shl(Ty::B32) => word(a: one, b: one) shift_left(Ty::B32, a, b);
+    Shl64: Op::Shl(Ty::B64) => wide(a: two, b: one) shift_left(Ty::B64, a, b);
+    Shr32: Op::Shr(Ty::U32 | Ty::B32) => word(a: one, b: one) shift_right(Ty::U32, a, b);
+    ShrS32: Op::Shr(Ty::S32) => word(a: one, b: one) shift_right(Ty::S32, a, b);
+    Shr64: Op::Shr(Ty::U64 | Ty::B64) => wide(a: two, b: one) shift_right(Ty::U64, a, b);
 
-    SetpU32: Op::Setp { combine: Combine::None, ty: Ty::U32 | Ty::B32, .. } => setp(Ty::U32, inputs);
-    SetpS32: Op::Setp { combine: Combine::None, ty: Ty::S32, .. } => setp(Ty::S32, inputs);
-    SetpF32: Op::Setp { combine: Combine::None, ty: Ty::F32, ftz: false, .. } => setp(Ty::F32, inputs);
-    SetpU64: Op::Setp { combine: Combine::None, ty: Ty::U64 | Ty::B64, .. } => setp(Ty::U64, inputs);
-    SetpS64: Op::Setp { combine: Combine::None, ty: Ty::S64, .. } => setp(Ty::S64, inputs);
+    SetpU32: Op::Setp { combine: Combine::None, ty: Ty::U32 | Ty::B32, .. }
+        => predicates(a: one, b: one) setp(Ty::U32, inst, a, b);
+    SetpS32: Op::Setp { combine: Combine::None, ty: Ty::S32, .. }
+        => predicates(a: one, b: one) setp(Ty::S32, inst, a, b);
+    SetpF32: Op::Setp { combine: Combine::None, ty: Ty::F32, ftz: false, .. }
+        => predicates(a: one, b: one) setp(Ty::F32, inst, a, b);
+    SetpU64: Op::Setp { combine: Combine::None, ty: Ty::U64 | Ty::B64, .. }
+        => predicates(a: two, b: two) setp(Ty::U64, inst, a, b);
+    SetpS64: Op::Setp { combine: Combine::None, ty: Ty::S64, .. }
+        => predicates(a: two, b: two) setp(Ty::S64, inst, a, b);
 
-    FAdd: Op::FAdd(Ty::F32, RN) => arithmetic(Exact::Add, Ty::F32, RN, inputs);
-    FSub: Op::FSub(Ty::F32, RN) => arithmetic(Exact::Sub, Ty::F32, RN, inputs);
-    FMul: Op::FMul(Ty::F32, RN) => arithmetic(Exact::Mul, Ty::F32, RN, inputs);
-    Fma: Op::FFma(Ty::F32, RN) => arithmetic(Exact::Fma, Ty::F32, RN, inputs);
-    FAddFtz: Op::FAdd(Ty::F32, FTZ) => arithmetic(Exact::Add, Ty::F32, FTZ, inputs);
-    FMulFtz: Op::FMul(Ty::F32, FTZ) => arithmetic(Exact::Mul, Ty::F32, FTZ, inputs);
-    FmaFtz: Op::FFma(Ty::F32, FTZ) => arithmetic(Exact::Fma, Ty::F32, FTZ, inputs);
-    DAdd: Op::FAdd(Ty::F64, RN) => arithmetic(Exact::Add, Ty::F64, RN, inputs);
-    DMul: Op::FMul(Ty::F64, RN) => arithmetic(Exact::Mul, Ty::F64, RN, inputs);
-    DFma: Op::FFma(Ty::F64, RN) => arithmetic(Exact::Fma, Ty::F64, RN, inputs);
-    FMin: Op::FMin(Ty::F32, MINNUM) => map2(a.lo, b.lo, |x, y| least32(x, y, false, true));
-    FMax: Op::FMax(Ty::F32, MINNUM) => map2(a.lo, b.lo, |x, y| least32(x, y, true, true));
+    FAdd: Op::FAdd(Ty::F32, RN)
+        => word(a: one, b: one) arithmetic(Exact::Add, Ty::F32, RN, Inputs { inst, regs, a, b, c: b });
+    FSub: Op::FSub(Ty::F32, RN)
+        => word(a: one, b: one) arithmetic(Exact::Sub, Ty::F32, RN, Inputs { inst, regs, a, b, c: b });
+    FMul: Op::FMul(Ty::F32, RN)
+        => word(a: one, b: one) arithmetic(Exact::Mul, Ty::F32, RN, Inputs { inst, regs, a, b, c: b });
+    Fma: Op::FFma(Ty::F32, RN)
+        => word(a: one, b: one, c: one) arithmetic(Exact::Fma, Ty::F32, RN, Inputs { inst, regs, a, b, c });
+    FAddFtz: Op::FAdd(Ty::F32, FTZ)
+        => word(a: one, b: one) arithmetic(Exact::Add, Ty::F32, FTZ, Inputs { inst, regs, a, b, c: b });
+    FMulFtz: Op::FMul(Ty::F32, FTZ)
+        => word(a: one, b: one) arithmetic(Exact::Mul, Ty::F32, FTZ, Inputs { inst, regs, a, b, c: b });
+    FmaFtz: Op::FFma(Ty::F32, FTZ)
+        => word(a: one, b: one, c: one) arithmetic(Exact::Fma, Ty::F32, FTZ, Inputs { inst, regs, a, b, c });
+    DAdd: Op::FAdd(Ty::F64, RN)
+        => wide(a: two, b: two) arithmetic(Exact::Add, Ty::F64, RN, Inputs { inst, regs, a, b, c: b });
+    DMul: Op::FMul(Ty::F64, RN)
+        => wide(a: two, b: two) arithmetic(Exact::Mul, Ty::F64, RN, Inputs { inst, regs, a, b, c: b });
+    DFma: Op::FFma(Ty::F64, RN)
+        => wide(a: two, b: two, c: two) arithmetic(Exact::Fma, Ty::F64, RN, Inputs { inst, regs, a, b, c });
+    FMin: Op::FMin(Ty::F32, MINNUM) => word(a: one, b: one) map2(a.lo, b.lo, |x, y| least32(x, y, false, true));
+    FMax: Op::FMax(Ty::F32, MINNUM) => word(a: one, b: one) map2(a.lo, b.lo, |x, y| least32(x, y, true, true));
 
-    Rcp: Op::FApprox(Approx::Rcp, Ty::F32, false) => reciprocal32(a);
-    Rsqrt: Op::FApprox(Approx::Rsqrt, Ty::F32, false) => reciprocal_root32(a);
+    Rcp: Op::FApprox(Approx::Rcp, Ty::F32, false) => word(a: one) reciprocal32(a);
+    Rsqrt: Op::FApprox(Approx::Rsqrt, Ty::F32, false) => word(a: one) reciprocal_root32(a);
 
     ExtendU: Op::Cvt(Cvt { to: Ty::U64 | Ty::S64, from: Ty::U32, clamp: Clamp::None, .. })
-        => integers(Ty::U32, Ty::U64, a);
+        => wide(a: one) integers(Ty::U32, Ty::U64, a);
     ExtendS: Op::Cvt(Cvt { to: Ty::U64 | Ty::S64, from: Ty::S32, clamp: Clamp::None, .. })
-        => integers(Ty::S32, Ty::S64, a);
+        => wide(a: one) integers(Ty::S32, Ty::S64, a);
     Truncate: Op::Cvt(Cvt { to: Ty::U32 | Ty::S32, from: Ty::U64 | Ty::S64, clamp: Clamp::None, .. })
-        => integers(Ty::U64, Ty::U32, a);
+        => word(a: one) integers(Ty::U64, Ty::U32, a);
 }

@@ -145,7 +145,7 @@ impl<const N: usize> Registers<'_, N> {
 
 /// Replaces the lanes of `register` whose word in `k` is all ones by those of `value`.
 #[inline(always)]
-fn merge<const N: usize>(register: &mut [u32; N], value: &[u32; N], k: &[u32; N]) {
+pub(crate) fn merge<const N: usize>(register: &mut [u32; N], value: &[u32; N], k: &[u32; N]) {
     for i in 0..N {
         register[i] = blend(k[i], value[i], register[i]);
     }

@@ -50,6 +50,7 @@ impl Change {
     }
 
     /// `None` where the new value has nothing to do with the old one.
+    #[inline]
     pub fn of(op: AtomOp, bits: u32, (old, new): (u64, u64)) -> Option<Change> {
         let width = u64::MAX >> (64 - bits.clamp(1, 64));
         let bitwise = matches!(op, AtomOp::And | AtomOp::Or | AtomOp::Xor);

@@ -361,12 +361,14 @@ impl<const N: usize> WarpAccess<N> {
     }
 
     /// The operands of an atomic in a lane; the second one is 0 unless it compares.
+    #[inline]
     pub fn operands(&self, lane: usize) -> [u64; 2] {
         let MemoryOp::Atomic { op, .. } = self.kind else { unreachable!("called for atomics") };
         self.rows.operands(op, self.bytes, lane)
     }
 
     /// What a load or an atomic found in a lane: up to 64 bits, the first ones of a vector.
+    #[inline]
     pub fn found(&self, lane: usize) -> u64 {
         match self.kind {
             MemoryOp::Atomic { .. } => self.rows.found(self.bytes, lane),
@@ -412,6 +414,7 @@ impl<const N: usize> WarpAccess<N> {
     }
 
     /// What an atomic did to its word in a lane, for who holds which lock. It is complete.
+    #[inline]
     pub fn change(&self, lane: usize) -> Option<Change> {
         let (MemoryOp::Atomic { op, ty, .. } | MemoryOp::Unlock { of: Some((op, ty)), .. }) = self.kind
         else {
@@ -421,6 +424,7 @@ impl<const N: usize> WarpAccess<N> {
     }
 
     /// What a store or an atomic left in memory in a lane: up to 64 bits, the first ones of a vector. It is complete.
+    #[inline]
     pub fn left(&self, lane: usize) -> Option<u64> {
         match self.kind {
             MemoryOp::Atomic { .. } if self.bytes == 16 => Some(self.rows.quads(lane)[1] as u64),

@@ -3,12 +3,18 @@
 //! Addresses are compared as 32-bit distances from the start of the memory that holds the first lane's: all lanes at
 //! once, and eight to a vector of the host. That takes the place of `Reach::each_space`, whose 64-bit addresses are
 //! first told apart by their pattern. Whatever is not inside that memory, or not aligned, is left to it.
+//!
+//! What is found out about a base address holds for all accesses that add another offset to it, up to the next write of
+//! a base address ([`Patterns`]): the 32 loads of an unrolled loop over a tile have two patterns.
 
-use warploom_isa::{Dst, Reg, Space};
+use std::hint::black_box;
+use std::ops::Range;
+
+use warploom_isa::Space;
 
 use crate::kit::lane_mask::LaneMask;
-use crate::lanes::frequent::Row;
-use crate::lanes::{Registers, all_lanes, spread};
+use crate::lanes::frequent::{Row, Spare};
+use crate::lanes::{merge, spread};
 use crate::memory::store::Memory;
 use crate::straight::Reached;
 
@@ -19,100 +25,210 @@ pub(super) const MAX_WORDS: usize = 4;
 /// have sides of 8 or 16.
 const RUN: usize = 8;
 
-/// A load or store of `count` words.
+/// A load or store of `count` words: one, two or four.
 #[derive(Clone, Debug)]
 pub(super) struct Words {
     pub(super) space: Space,
+    pub(super) stores: bool,
     pub(super) count: usize,
     /// The base address has two rows.
     pub(super) wide: bool,
     /// Bytes to add to the base, signed.
     pub(super) offset: u32,
     pub(super) base: Row,
+    /// The base's register; `usize::MAX / 2`, which is none, if it is a constant.
+    pub(super) base_register: usize,
+    /// Number of its pattern.
+    pub(super) pattern: usize,
+    /// Other accesses may find their words by the same pattern, and this one does not write its base.
+    pub(super) keeps_pattern: bool,
     /// Registers that a load writes, and values that a store takes.
     pub(super) rows: [Option<Row>; MAX_WORDS],
     /// The allocation in which the instruction last found its lanes.
     pub(super) hint: usize,
 }
 
-impl Default for Words {
-    fn default() -> Self {
-        Words {
-            space: Space::Global,
-            count: 0,
-            wide: false,
-            offset: 0,
-            base: Row::default(),
-            rows: [None; MAX_WORDS],
-            hint: 0,
+/// How the words of the lanes lie, in every [`RUN`] of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Runs {
+    Same,
+    Consecutive,
+    Scattered,
+}
+
+/// Where the words of the lanes are that one base address leads to.
+pub(super) struct Pattern<const N: usize> {
+    /// The space, the base, whether it has two rows, and the number of words.
+    of: (Space, Row, bool, usize),
+    /// The run in which it was found out, and what [`Patterns::writes`] said then. 0 is no run.
+    run: u64,
+    writes: u64,
+    mask: LaneMask,
+    /// The allocation, in global memory.
+    at: usize,
+    /// The offset with which the other fields were found out.
+    offset: u32,
+    /// Bytes from the start of the memory to the lowest place, and from behind the highest one to the end.
+    before: i64,
+    after: i64,
+    runs: Runs,
+    /// Bytes from the start of the memory to each lane's words; to those of any other lane in lanes that take no part.
+    places: [u32; N],
+}
+
+/// The patterns of a kernel's base addresses.
+pub(super) struct Patterns<const N: usize> {
+    patterns: Vec<Pattern<N>>,
+    run: u64,
+    /// By register: how often it was written, if it is a base address or the upper half of one.
+    writes: Vec<u64>,
+}
+
+impl<const N: usize> Patterns<N> {
+    /// For functions of so many registers.
+    pub(super) fn new(registers: usize) -> Self {
+        Patterns { patterns: Vec::new(), run: 0, writes: vec![0; registers] }
+    }
+
+    /// The number of the pattern for a space, a base, whether that has two rows, and a number of words.
+    pub(super) fn place(&mut self, of: (Space, Row, bool, usize)) -> usize {
+        self.patterns.iter().position(|pattern| pattern.of == of).unwrap_or_else(|| {
+            let (mask, places) = (LaneMask::NONE, [0; N]);
+            let (run, writes, at, offset, before, after) = (0, 0, 0, 0, 0, 0);
+            let runs = Runs::Scattered;
+            self.patterns.push(Pattern { of, run, writes, mask, at, offset, before, after, runs, places });
+            self.patterns.len() - 1
+        })
+    }
+
+    /// Another run begins: of another warp, perhaps.
+    #[inline(always)]
+    pub(super) fn forget(&mut self) {
+        self.run += 1;
+    }
+
+    /// These registers are written.
+    #[inline(always)]
+    pub(super) fn written(&mut self, registers: &Range<usize>) {
+        for register in registers.clone() {
+            self.writes[register] += 1;
         }
+    }
+
+    /// The pattern of an access, and the present run and writes of its base.
+    #[inline(always)]
+    pub(super) fn of(&mut self, words: &Words) -> (&mut Pattern<N>, (u64, u64)) {
+        let writes = match self.writes.get(words.base_register..words.base_register + 2) {
+            Some(&[low, high]) => low + high,
+            _ => 0,
+        };
+        (&mut self.patterns[words.pattern], (self.run, writes))
     }
 }
 
-/// Finds the lanes' words: the number of each lane's first one, from the start of the piece of memory on, or of any of
-/// the piece in lanes that take no part. Returns the allocation, in global memory; `None` if the words are not all in
-/// one piece of memory, and aligned.
-#[inline(always)]
-fn find_places<const N: usize>(
-    words: &mut Words,
-    reached: &Reached<'_, N>,
-    constants: &[[u32; N]],
-    mask: LaneMask,
-    places: &mut [u32; N],
-) -> Option<usize> {
-    let registers = reached.registers.words as &[_];
-    let (low, high) = (words.base.lanes(registers, constants), words.base.next().lanes(registers, constants));
-    let first = mask.lowest() % N;
-    let offset = words.offset as i32 as i64 as u64;
-    let (mut at, mut base) = (0, 0);
-    let bytes = match words.space {
-        Space::Global | Space::Generic => {
-            let address = match words.wide {
-                true => (u64::from(low[first]) | u64::from(high[first]) << 32).wrapping_add(offset),
-                false => u64::from(low[first].wrapping_add(words.offset)),
-            };
-            at = find(reached.memory, &mut words.hint, address)?;
-            let (start, bytes) = reached.memory.allocation(at);
-            base = start;
-            bytes.len() as u64
-        }
-        Space::Shared => reached.shared.len() as u64,
-        Space::Const => reached.constants.len() as u64,
-        Space::Param => reached.params.len() as u64,
-        Space::Local => reached.local.1,
-        Space::Cluster => return None,
-    };
-    let size = 4 * words.count as u64;
-    if bytes < size || base & (size - 1) != 0 {
-        return None;
+impl<const N: usize> Pattern<N> {
+    /// What the offset of an access adds to the places. `None` if the pattern does not tell where its words are.
+    #[inline(always)]
+    fn shift(&self, words: &Words, mask: LaneMask, now: (u64, u64)) -> Option<u32> {
+        let shift = i64::from(words.offset as i32) - i64::from(self.offset as i32);
+        let known = (self.run, self.writes) == now && self.mask == mask;
+        let fits = -self.before <= shift && shift <= self.after && shift & (4 * words.count as i64 - 1) == 0;
+        (known & fits).then_some(shift as u32)
     }
-    let mut inside = Inside { start: base, ahead: 0, last: bytes - size, size: size as u32 };
-    if words.wide {
-        inside.start = base.wrapping_sub(offset);
-        // Below zero there is nothing that a register would hold.
-        if inside.start > inside.start.wrapping_add(bytes) {
-            inside.ahead = inside.start.wrapping_neg() as u32;
-            (inside.start, inside.last) = (0, inside.last.checked_sub(inside.start.wrapping_neg())?);
-        }
-    }
-    // All of it must have the same high word.
-    if (inside.start & u64::from(u32::MAX)) + bytes > 1 << 32 {
-        return None;
-    }
-    let mut high = high;
-    if !words.wide {
-        if base >> 32 != 0 {
+
+    /// Finds out where the words of an access are. `None` if they are not all in one piece of memory, and aligned.
+    #[inline(always)]
+    fn find(
+        &mut self,
+        words: &mut Words,
+        reached: &Reached<'_, N>,
+        constants: &[[u32; N]],
+        (full, mask): (bool, LaneMask),
+    ) -> Option<()> {
+        let registers = reached.registers.words as &[_];
+        // Of a base of one word, it is not used.
+        let (mut low, mut high) =
+            (words.base.lanes(registers, constants), words.base.high(registers, constants));
+        let first = mask.lowest() % N;
+        let offset = words.offset as i32 as i64 as u64;
+        let mut base = 0;
+        let bytes = match words.space {
+            Space::Global | Space::Generic => {
+                let address = match words.wide {
+                    true => (u64::from(low[first]) | u64::from(high[first]) << 32).wrapping_add(offset),
+                    false => u64::from(low[first].wrapping_add(words.offset)),
+                };
+                self.at = find(reached.memory, &mut words.hint, address)?;
+                let (start, bytes) = reached.memory.allocation(self.at);
+                base = start;
+                bytes.len() as u64
+            }
+            Space::Shared => reached.shared.len() as u64,
+            Space::Const => reached.launch.constants.len() as u64,
+            Space::Param => reached.launch.params.len() as u64,
+            Space::Local => reached.local.1,
+            Space::Cluster => return None,
+        };
+        let size = 4 * words.count as u64;
+        if bytes < size || base & (size - 1) != 0 {
             return None;
         }
-        // 32-bit addresses wrap as 32-bit registers do.
-        inside.start = u64::from((base as u32).wrapping_sub(words.offset));
-        high = const { &[0; N] };
+        let mut inside = Inside { start: base, ahead: 0, last: bytes - size, size: size as u32 };
+        if words.wide {
+            inside.start = base.wrapping_sub(offset);
+            // Below zero there is nothing that a register would hold.
+            if inside.start > inside.start.wrapping_add(bytes) {
+                inside.ahead = inside.start.wrapping_neg() as u32;
+                (inside.start, inside.last) = (0, inside.last.checked_sub(inside.start.wrapping_neg())?);
+            }
+        }
+        // All of it must have the same high word.
+        if (inside.start & u64::from(u32::MAX)) + bytes > 1 << 32 {
+            return None;
+        }
+        if !words.wide {
+            if base >> 32 != 0 {
+                return None;
+            }
+            // 32-bit addresses wrap as 32-bit registers do.
+            inside.start = u64::from((base as u32).wrapping_sub(words.offset));
+            high = const { &[0; N] };
+        }
+        // Lanes that take no part go where the first one goes that does.
+        let (lows, highs);
+        if !full {
+            let active = spread(mask.0);
+            lows = or_first(low, first, &active);
+            highs = or_first(high, first, &active);
+            (low, high) = (&lows, &highs);
+        }
+        let (least, most) = inside.places(low, high, &mut self.places)?;
+        (self.mask, self.offset) = (mask, words.offset);
+        self.before = i64::from(least);
+        self.after = (bytes - size) as i64 - i64::from(most);
+        self.runs = Runs::of(&self.places, size as u32);
+        Some(())
     }
-    let good = match mask & all_lanes::<N>() == all_lanes::<N>() {
-        true => inside.places::<N, true>(low, high, const { &[u32::MAX; N] }, places),
-        false => inside.places::<N, false>(low, high, &spread(mask.0), places),
-    };
-    good.then_some(at)
+
+    /// The number of a lane's first word in the memory.
+    #[inline(always)]
+    fn word(&self, lane: usize, shift: u32) -> usize {
+        (self.places[lane].wrapping_add(shift) / 4) as usize
+    }
+
+    /// Whether all lanes go to one place.
+    #[inline(always)]
+    fn is_uniform(&self) -> bool {
+        self.runs == Runs::Same && self.places.iter().step_by(RUN).all(|&place| place == self.places[0])
+    }
+}
+
+/// The lanes of `row` whose word in `active` is all ones; in the others, lane `first`.
+#[inline(always)]
+fn or_first<const N: usize>(row: &[u32; N], first: usize, active: &[u32; N]) -> [u32; N] {
+    let mut out = [row[first]; N];
+    merge(&mut out, row, active);
+    out
 }
 
 /// Values of address registers that lead to a piece of memory.
@@ -128,28 +244,27 @@ struct Inside {
 }
 
 impl Inside {
-    /// Puts the place of every lane's word. Returns whether all are inside and aligned, of the lanes that take part:
-    /// the active ones, whose words are all ones, and with `ALL` every one.
+    /// Puts the place of every lane's words. Returns the lowest and the highest one; `None` unless all are inside and
+    /// aligned.
     #[inline(always)]
-    fn places<const N: usize, const ALL: bool>(
+    fn places<const N: usize>(
         &self,
         low: &[u32; N],
         high: &[u32; N],
-        active: &[u32; N],
         places: &mut [u32; N],
-    ) -> bool {
+    ) -> Option<(u32, u32)> {
         let (start_low, start_high) = (self.start as u32, (self.start >> 32) as u32);
-        let (last, unaligned) = (self.last as u32, self.size - 1);
-        let mut bad = 0;
+        let (mut bad, mut least, mut most) = (0, u32::MAX, 0);
         for lane in 0..N {
-            let active = if ALL { u32::MAX } else { active[lane] };
-            let distance = low[lane].wrapping_sub(start_low) & active;
+            let distance = low[lane].wrapping_sub(start_low);
             let place = distance.wrapping_add(self.ahead);
-            let outside = u32::from(distance > last).wrapping_neg();
-            bad |= ((high[lane] ^ start_high) | (place & unaligned)) & active | outside;
-            places[lane] = place / 4;
+            least = least.min(distance);
+            most = most.max(distance);
+            bad |= (high[lane] ^ start_high) | (place & (self.size - 1));
+            places[lane] = place;
         }
-        bad == 0
+        // None is beyond the last one, so that adding does not overflow.
+        (bad == 0 && u64::from(most) <= self.last).then(|| (least + self.ahead, most + self.ahead))
     }
 }
 
@@ -162,206 +277,197 @@ fn find(memory: &Memory, hint: &mut usize, address: u64) -> Option<usize> {
     Some(*hint)
 }
 
-/// How the words of the lanes lie, in every [`RUN`] of them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Runs {
-    Same,
-    Consecutive,
-    Scattered,
-}
-
 impl Runs {
     #[inline(always)]
-    fn of<const N: usize>(places: &[u32; N]) -> Runs {
-        // Lane by lane of the runs, so that there is one test at the end and not one for each run.
-        let (mut differ, mut gaps) = ([0; RUN], [0; RUN]);
-        for places in places.as_chunks::<RUN>().0 {
-            for lane in 0..RUN {
-                differ[lane] |= places[lane] ^ places[0];
-                gaps[lane] |= places[lane] ^ places[0].wrapping_add(lane as u32);
-            }
+    fn of<const N: usize>(places: &[u32; N], size: u32) -> Runs {
+        let mut firsts = [0; N];
+        for (firsts, places) in firsts.as_chunks_mut::<RUN>().0.iter_mut().zip(places.as_chunks::<RUN>().0) {
+            *firsts = [places[0]; RUN];
         }
-        if gaps == [0; RUN] {
-            Runs::Consecutive
-        } else if differ == [0; RUN] {
-            Runs::Same
-        } else {
-            Runs::Scattered
+        let steps: [u32; N] = std::array::from_fn(|lane| (lane % RUN) as u32 * size);
+        // The compiler must not see what every eighth lane has: it would make these lanes special cases, and 150 to 250
+        // instructions of 40.
+        let (firsts, steps) = black_box((firsts, steps));
+        let (mut differ, mut gaps) = (0, 0);
+        for lane in 0..N {
+            let step = places[lane].wrapping_sub(firsts[lane]);
+            differ |= step;
+            gaps |= step ^ steps[lane];
+        }
+        match (differ, gaps) {
+            (0, _) => Runs::Same,
+            (_, 0) => Runs::Consecutive,
+            _ => Runs::Scattered,
         }
     }
 }
 
-/// Loads words into registers. Returns false, and does nothing, if that is not for a straight run.
+/// Loads or stores words. Returns false, and does nothing, if that is not for a straight run.
 #[inline(always)]
-pub(super) fn load<const N: usize>(
+pub(super) fn transfer<const N: usize>(
     words: &mut Words,
+    (pattern, now): (&mut Pattern<N>, (u64, u64)),
     reached: &mut Reached<'_, N>,
     constants: &[[u32; N]],
-    mask: LaneMask,
+    spare: &mut Spare<N>,
+    (full, mask): (bool, LaneMask),
 ) -> bool {
-    let mut places = [0; N];
-    let Some(at) = find_places(words, reached, constants, mask, &mut places) else { return false };
-    let Reached { registers, local, memory, shared, .. } = reached;
-    let bytes = match words.space {
-        Space::Global | Space::Generic => memory.allocation(at).1,
-        Space::Shared => &**shared,
-        Space::Const => reached.constants,
-        Space::Param => reached.params,
-        Space::Local => {
-            load_local(words, &places, registers, local.0, mask);
-            return true;
-        }
-        Space::Cluster => return false,
-    };
-    let data = bytes.as_chunks::<4>().0;
-    if words.count == 1 {
-        if let Some(row) = words.rows[0] {
-            put(registers, row, &gather(data, &places), mask);
-        }
-        return true;
-    }
-    let first = places[0];
-    let differ = places.iter().fold(0, |differ, place| differ | (place ^ first));
-    for (word, row) in words.rows.iter().enumerate().take(words.count) {
-        let Some(row) = row else { continue };
-        let mut values = [u32::from_le_bytes(data[first as usize + word]); N];
-        if differ != 0 {
-            for (value, &place) in values.iter_mut().zip(&places) {
-                *value = u32::from_le_bytes(data[place as usize + word]);
+    let shift = match pattern.shift(words, mask, now) {
+        Some(shift) => shift,
+        None => {
+            pattern.run = 0;
+            if pattern.find(words, reached, constants, (full, mask)).is_none() {
+                return false;
             }
+            if words.keeps_pattern {
+                (pattern.run, pattern.writes) = now;
+            }
+            0
         }
-        put(registers, *row, &values, mask);
+    };
+    let registers = &mut *reached.registers.words;
+    if words.space == Space::Local {
+        move_local(words, (pattern, shift), registers, constants, reached.local.0, (full, mask));
+    } else if words.stores {
+        let data = match words.space {
+            Space::Global | Space::Generic => reached.memory.allocation_mut(pattern.at).1,
+            _ => &mut *reached.shared,
+        };
+        let data = data.as_chunks_mut::<4>().0;
+        match words.count {
+            1 => store::<N, 1>(words, (pattern, shift), registers, constants, data, (full, mask)),
+            2 => store::<N, 2>(words, (pattern, shift), registers, constants, data, (full, mask)),
+            _ => store::<N, 4>(words, (pattern, shift), registers, constants, data, (full, mask)),
+        }
+    } else {
+        let data = match words.space {
+            Space::Global | Space::Generic => reached.memory.allocation(pattern.at).1,
+            Space::Const => reached.launch.constants,
+            Space::Param => reached.launch.params,
+            _ => &*reached.shared,
+        };
+        let data = data.as_chunks::<4>().0;
+        match words.count {
+            1 => load::<N, 1>(words, (pattern, shift), registers, data, spare, (full, mask)),
+            2 => load::<N, 2>(words, (pattern, shift), registers, data, spare, (full, mask)),
+            _ => load::<N, 4>(words, (pattern, shift), registers, data, spare, (full, mask)),
+        }
     }
     true
 }
 
 #[inline(always)]
-fn put<const N: usize>(registers: &mut Registers<'_, N>, row: Row, values: &[u32; N], mask: LaneMask) {
-    registers.write32(Dst::Reg(Reg(row.register())), values, mask);
-}
-
-#[inline(always)]
-fn gather<const N: usize>(data: &[[u8; 4]], places: &[u32; N]) -> [u32; N] {
-    let mut out = [0; N];
-    let (all, _) = out.as_chunks_mut::<RUN>();
-    let runs = all.iter_mut().zip(places.as_chunks::<RUN>().0);
-    match Runs::of(places) {
-        Runs::Consecutive => {
-            for (values, places) in runs {
-                let first = places[0] as usize;
-                for (value, word) in values.iter_mut().zip(&data[first..first + RUN]) {
-                    *value = u32::from_le_bytes(*word);
+fn load<const N: usize, const COUNT: usize>(
+    words: &Words,
+    (pattern, shift): (&Pattern<N>, u32),
+    registers: &mut [[u32; N]],
+    data: &[[u8; 4]],
+    spare: &mut Spare<N>,
+    (full, mask): (bool, LaneMask),
+) {
+    for word in 0..COUNT {
+        let Some(row) = words.rows[word] else { continue };
+        let row = row.register() as usize;
+        let found = if full { &mut registers[row] } else { &mut spare[0] };
+        let runs = found.as_chunks_mut::<RUN>().0.iter_mut().enumerate();
+        match pattern.runs {
+            Runs::Consecutive => {
+                for (run, found) in runs {
+                    let first = pattern.word(RUN * run, shift) + word;
+                    let data = &data[first..first + COUNT * (RUN - 1) + 1];
+                    *found = std::array::from_fn(|lane| u32::from_le_bytes(data[COUNT * lane]));
+                }
+            }
+            Runs::Same => {
+                for (run, found) in runs {
+                    *found = [u32::from_le_bytes(data[pattern.word(RUN * run, shift) + word]); RUN];
+                }
+            }
+            Runs::Scattered => {
+                for lane in 0..N {
+                    found[lane] = u32::from_le_bytes(data[pattern.word(lane, shift) + word]);
                 }
             }
         }
-        Runs::Same => {
-            for (values, places) in runs {
-                *values = [u32::from_le_bytes(data[places[0] as usize]); RUN];
-            }
+        if !full {
+            merge(&mut registers[row], &spare[0], &spread(mask.0));
         }
-        Runs::Scattered => {
-            for (value, &place) in out.iter_mut().zip(places) {
-                *value = u32::from_le_bytes(data[place as usize]);
+    }
+}
+
+#[inline(always)]
+fn store<const N: usize, const COUNT: usize>(
+    words: &Words,
+    (pattern, shift): (&Pattern<N>, u32),
+    registers: &[[u32; N]],
+    constants: &[[u32; N]],
+    data: &mut [[u8; 4]],
+    (full, mask): (bool, LaneMask),
+) {
+    for word in 0..COUNT {
+        let Some(row) = words.rows[word] else { continue };
+        let values = row.lanes(registers, constants);
+        let runs = values.as_chunks::<RUN>().0.iter().enumerate();
+        // Of several lanes that write one place, the highest one's value stays.
+        match pattern.runs {
+            Runs::Consecutive if full => {
+                for (run, values) in runs {
+                    let first = pattern.word(RUN * run, shift) + word;
+                    let data = &mut data[first..first + COUNT * (RUN - 1) + 1];
+                    let values = values.map(u32::to_le_bytes);
+                    for lane in 0..RUN {
+                        data[COUNT * lane] = values[lane];
+                    }
+                }
+            }
+            Runs::Same if full => {
+                for (run, values) in runs {
+                    data[pattern.word(RUN * run, shift) + word] = values[RUN - 1].to_le_bytes();
+                }
+            }
+            _ => {
+                for lane in mask.lanes() {
+                    data[pattern.word(lane, shift) + word] = values[lane].to_le_bytes();
+                }
             }
         }
     }
-    out
 }
 
 /// Every lane has words of its own in local memory.
-#[inline(never)]
-fn load_local<const N: usize>(
-    words: &Words,
-    places: &[u32; N],
-    registers: &mut Registers<'_, N>,
-    local: &[[u32; N]],
-    mask: LaneMask,
-) {
-    let first = places[0];
-    let differ = places.iter().fold(0, |differ, place| differ | (place ^ first));
-    for (word, row) in words.rows.iter().enumerate().take(words.count) {
-        let Some(row) = row else { continue };
-        // What was never written is zero.
-        let mut values = [0; N];
-        if differ == 0 {
-            values = *local.get(first as usize + word).unwrap_or(&values);
-        } else {
-            for lane in 0..N {
-                let held = local.get(places[lane] as usize + word);
-                values[lane] = held.map_or(0, |held| held[lane]);
-            }
-        }
-        put(registers, *row, &values, mask);
-    }
-}
-
-/// Stores words. Returns false, and does nothing, if that is not for a straight run.
 #[inline(always)]
-pub(super) fn store<const N: usize>(
-    words: &mut Words,
-    reached: &mut Reached<'_, N>,
+fn move_local<const N: usize>(
+    words: &Words,
+    (pattern, shift): (&Pattern<N>, u32),
+    registers: &mut [[u32; N]],
     constants: &[[u32; N]],
-    mask: LaneMask,
-) -> bool {
-    let mut places = [0; N];
-    let Some(at) = find_places(words, reached, constants, mask, &mut places) else { return false };
-    let Reached { registers, local, memory, shared, .. } = reached;
-    let registers = registers.words as &[_];
-    let bytes = match words.space {
-        Space::Global | Space::Generic => memory.allocation_mut(at).1,
-        Space::Shared => &mut **shared,
-        Space::Local => {
-            for (word, row) in words.rows.iter().enumerate().take(words.count) {
-                let Some(row) = row else { continue };
-                store_local(word, row.lanes(registers, constants), &places, local.0, mask);
-            }
-            return true;
-        }
-        Space::Const | Space::Param | Space::Cluster => return false,
-    };
-    let data = bytes.as_chunks_mut::<4>().0;
-    // Of several lanes that write one place, the highest one's value stays.
-    if words.count == 1 && mask & all_lanes::<N>() == all_lanes::<N>() {
-        let Some(row) = words.rows[0] else { return true };
-        let values = row.lanes(registers, constants);
-        if Runs::of(&places) == Runs::Consecutive {
-            let runs = places.as_chunks::<RUN>().0;
-            for (values, places) in values.as_chunks::<RUN>().0.iter().zip(runs) {
-                let first = places[0] as usize;
-                for (word, value) in data[first..first + RUN].iter_mut().zip(values) {
-                    *word = value.to_le_bytes();
-                }
-            }
-        } else {
-            for (value, &place) in values.iter().zip(&places) {
-                data[place as usize] = value.to_le_bytes();
-            }
-        }
-        return true;
-    }
-    for (word, row) in words.rows.iter().enumerate().take(words.count) {
-        let Some(row) = row else { continue };
-        let values = row.lanes(registers, constants);
-        for lane in mask.lanes() {
-            data[places[lane] as usize + word] = values[lane].to_le_bytes();
-        }
-    }
-    true
-}
-
-#[inline(never)]
-fn store_local<const N: usize>(
-    word: usize,
-    values: &[u32; N],
-    places: &[u32; N],
     local: &mut Vec<[u32; N]>,
-    mask: LaneMask,
+    (full, mask): (bool, LaneMask),
 ) {
-    let end = mask.lanes().map(|lane| places[lane]).max().unwrap_or(0) as usize + word + 1;
-    if local.len() < end {
-        local.resize(end, [0; N]);
-    }
-    for lane in mask.lanes() {
-        local[places[lane] as usize + word][lane] = values[lane];
+    let active = if full { [u32::MAX; N] } else { spread(mask.0) };
+    let uniform = pattern.is_uniform();
+    for (word, row) in words.rows.iter().enumerate().take(words.count) {
+        let Some(row) = *row else { continue };
+        let at = |lane: usize| pattern.word(lane, shift) + word;
+        if words.stores {
+            let values = row.lanes(registers, constants);
+            let end = 1 + if uniform { at(0) } else { (0..N).map(at).max().unwrap_or(0) };
+            if local.len() < end {
+                local.resize(end, [0; N]);
+            }
+            if uniform {
+                merge(&mut local[at(0)], values, &active);
+            } else {
+                mask.lanes().for_each(|lane| local[at(lane)][lane] = values[lane]);
+            }
+            continue;
+        }
+        // What was never written is zero.
+        let held = |lane: usize| local.get(at(lane)).unwrap_or(const { &[0; N] });
+        let mut found = *held(0);
+        if !uniform {
+            found = std::array::from_fn(|lane| held(lane)[lane]);
+        }
+        merge(&mut registers[row.register() as usize], &found, &active);
     }
 }

@@ -79,16 +79,30 @@ struct Barrier {
 }
 
 /// The barriers of a CTA.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Barriers {
+    /// Up to the last one that was used: most CTAs use one or none, and all of them are some kilobytes.
     barriers: Vec<Barrier>,
+    count: u32,
     lanes: u32,
+}
+
+/// Barriers that were never used are as those whose phase has ended.
+impl PartialEq for Barriers {
+    fn eq(&self, other: &Barriers) -> bool {
+        let used = self.barriers.len().max(other.barriers.len());
+        let same = |at: usize| match (self.barriers.get(at), other.barriers.get(at)) {
+            (Some(one), Some(other)) => one == other,
+            (one, other) => one.or(other).is_none_or(|barrier| *barrier == Barrier::default()),
+        };
+        (self.count, self.lanes) == (other.count, other.lanes) && (0..used).all(same)
+    }
 }
 
 impl Barriers {
     /// `count` barriers for warps of `lanes` lanes.
     pub fn new(count: u32, lanes: u32) -> Self {
-        Barriers { barriers: vec![Barrier::default(); count as usize], lanes }
+        Barriers { barriers: Vec::new(), count, lanes }
     }
 
     /// Whether a warp, or a part of one, has arrived at a barrier whose phase has not ended.
@@ -99,8 +113,14 @@ impl Barriers {
     /// A path arrives. `live_warps` of the CTA have not ended. Returns the release if this arrival ends the phase.
     pub fn arrive(&mut self, arrival: Arrival, live_warps: u32) -> Result<Option<Release>, Misuse> {
         let Arrival { id, threads, waits, votes, path, warp_lanes } = arrival;
-        let (count, lanes) = (self.barriers.len() as u32, self.lanes);
-        let barrier = self.barriers.get_mut(id as usize).ok_or(Misuse::NoSuchBarrier { id, count })?;
+        let Barriers { ref mut barriers, count, lanes } = *self;
+        if id >= count {
+            return Err(Misuse::NoSuchBarrier { id, count });
+        }
+        if barriers.len() <= id as usize {
+            barriers.resize(id as usize + 1, Barrier::default());
+        }
+        let barrier = &mut barriers[id as usize];
         if let Some(threads) = threads {
             if threads == 0 || threads % lanes != 0 {
                 return Err(Misuse::NotWholeWarps { id, threads, lanes });
@@ -157,19 +177,20 @@ impl Barriers {
 
     /// For messages: how many threads have arrived at barrier `id`, and how many it expects.
     pub fn progress(&self, id: u32, live_warps: u32) -> (u32, u32) {
-        let barrier = &self.barriers[id as usize];
+        let live = live_warps * self.lanes;
+        let Some(barrier) = self.barriers.get(id as usize) else { return (0, live) };
         let partly = barrier.partial.iter().map(|p| p.mask.count()).sum::<u32>();
-        (barrier.arrived * self.lanes + partly, barrier.expected.unwrap_or(live_warps * self.lanes))
+        (barrier.arrived * self.lanes + partly, barrier.expected.unwrap_or(live))
     }
 
     /// For messages: whether barrier `id` was given a count of threads.
     pub fn is_counted(&self, id: u32) -> bool {
-        self.barriers[id as usize].expected.is_some()
+        self.barriers.get(id as usize).is_some_and(|barrier| barrier.expected.is_some())
     }
 
     /// For messages: the lanes of a warp that have arrived at barrier `id` in this phase.
     pub fn arrived_lanes(&self, id: u32, warp: u32) -> LaneMask {
-        let barrier = &self.barriers[id as usize];
+        let Some(barrier) = self.barriers.get(id as usize) else { return LaneMask::NONE };
         if barrier.came >> warp & 1 == 1 {
             return LaneMask(u64::MAX);
         }

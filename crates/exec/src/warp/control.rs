@@ -88,6 +88,14 @@ macro_rules! forward {
 }
 
 impl Control {
+    /// All lanes of `mask` begin at the kernel's first instruction.
+    pub(crate) fn restart(&mut self, start: Pc, mask: LaneMask) {
+        match self {
+            Control::Stack(stack) => stack.restart(start, mask),
+            Control::Independent(splits) => *splits = Splits::new(start, mask, Activation::default()),
+        }
+    }
+
     /// The path to run next; `None` if every path waits or has ended.
     #[inline(always)]
     pub fn current(&self) -> Option<Group> {

@@ -35,25 +35,27 @@ pub struct Warp<const N: usize> {
 impl<const N: usize> Warp<N> {
     /// Warp `id` of a CTA of shape `block`, at the kernel's first instruction.
     pub fn new(id: u32, block: [u32; 3], kernel: &Kernel, divergence: Divergence) -> Self {
-        let threads = block.iter().product::<u32>();
         let first = id * N as u32;
-        let lanes = (threads - first).min(N as u32);
-        let live = LaneMask::first_lanes(lanes);
         // From lane to lane: two divisions for each would be most of what it costs to start a warp.
         let [mut x, mut y, mut z] =
             [first % block[0], first / block[0] % block[1], first / block[0] / block[1]];
-        let threads: [[u32; 3]; N] = std::array::from_fn(|_| {
-            let thread = [x, y, z];
-            x += 1;
-            if x == block[0] {
-                (x, y) = (0, y + 1);
+        let [mut xs, mut ys, mut zs] = [[x; N], [y; N], [z; N]];
+        if block[0] - x >= N as u32 {
+            // All in one row.
+            xs.iter_mut().zip(0..).for_each(|(x, lane)| *x += lane);
+        } else {
+            for ((xs, ys), zs) in xs.iter_mut().zip(&mut ys).zip(&mut zs) {
+                (*xs, *ys, *zs) = (x, y, z);
+                x += 1;
+                if x == block[0] {
+                    (x, y) = (0, y + 1);
+                }
+                if y == block[1] {
+                    (y, z) = (0, z + 1);
+                }
             }
-            if y == block[1] {
-                (y, z) = (0, z + 1);
-            }
-            thread
-        });
-        let tid = std::array::from_fn(|axis| threads.map(|thread| thread[axis]));
+        }
+        let live = live_lanes::<N>(id, block);
         let activation = Activation::default();
         let start = kernel.functions[0].start;
         let control = match divergence {
@@ -64,7 +66,7 @@ impl<const N: usize> Warp<N> {
             id,
             control,
             live,
-            tid,
+            tid: [xs, ys, zs],
             words: Vec::new(),
             preds: Vec::new(),
             local: Vec::new(),
@@ -73,6 +75,19 @@ impl<const N: usize> Warp<N> {
         };
         warp.make_room(kernel, &activation);
         warp
+    }
+
+    /// Becomes the warp with the same number of another CTA of the launch, at the kernel's first instruction. Cheaper
+    /// than a new one: which threads it has stays the same, and memory is there.
+    pub(crate) fn restart(&mut self, block: [u32; 3], kernel: &Kernel) {
+        self.live = live_lanes::<N>(self.id, block);
+        self.control.restart(kernel.functions[0].start, self.live);
+        self.words.clear();
+        self.preds.clear();
+        self.local.clear();
+        self.local_written.iter_mut().for_each(Vec::clear);
+        self.stack = None;
+        self.make_room(kernel, &Activation::default());
     }
 
     /// Allocates the registers of an activation. Must precede [`Warp::registers`].
@@ -97,18 +112,18 @@ impl<const N: usize> Warp<N> {
         }
     }
 
-    /// As [`Warp::registers`], with all of local memory that was ever written.
+    /// As [`Warp::registers`], with all of local memory that was ever written, `%tid`, and the control state.
     #[inline(always)]
-    pub(crate) fn registers_and_local(
+    pub(crate) fn parts(
         &mut self,
         activation: &Activation,
-    ) -> (Registers<'_, N>, &mut Vec<[u32; N]>) {
+    ) -> (Registers<'_, N>, &mut Vec<[u32; N]>, &[[u32; N]; 3], &mut Control) {
         let registers = Registers {
             words: &mut self.words[activation.registers as usize..],
             preds: &mut self.preds[activation.predicates as usize..],
             frame: activation.frame,
         };
-        (registers, &mut self.local)
+        (registers, &mut self.local, &self.tid, &mut self.control)
     }
 
     /// A word of local memory in every lane; zero if never written.
@@ -302,6 +317,12 @@ impl<const N: usize> Warp<N> {
             _ => [0; N],
         }
     }
+}
+
+/// The lanes of a warp that have threads.
+fn live_lanes<const N: usize>(id: u32, block: [u32; 3]) -> LaneMask {
+    let threads = block.iter().product::<u32>();
+    LaneMask::first_lanes((threads - id * N as u32).min(N as u32))
 }
 
 /// What a warp did since its state was saved.

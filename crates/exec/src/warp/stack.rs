@@ -80,6 +80,14 @@ impl SimtStack {
         SimtStack { entries: vec![entry], wait: None }
     }
 
+    /// As a new one of the kernel's own activation.
+    pub(crate) fn restart(&mut self, start: Pc, mask: LaneMask) {
+        let activation = Activation::default();
+        self.entries.clear();
+        self.entries.push(StackEntry { pc: start, reconverge: Pc::RETURN, mask, is_call: false, activation });
+        self.wait = None;
+    }
+
     #[inline(always)]
     pub fn current(&self) -> Option<Group> {
         self.running().map(|(path, _)| path)
