@@ -31,10 +31,11 @@ impl LaneMask {
     #[inline(always)]
     pub fn count(self) -> u32 {
         const FULL: u64 = u32::MAX as u64;
-        // Mostly it is none or all of a warp's 32 lanes, and a host that need not be new counts bits in many steps.
+        // Mostly it is none, one or all of 32 lanes, and a host that need not be new counts bits in many steps.
         match self.0 {
             FULL => 32,
             0 => 0,
+            one if one.is_power_of_two() => 1,
             some => count_bits(some),
         }
     }
@@ -53,6 +54,12 @@ impl LaneMask {
     #[inline(always)]
     pub fn lowest(self) -> usize {
         self.0.trailing_zeros() as usize
+    }
+
+    /// Without the lowest lane, if there is one.
+    #[inline(always)]
+    pub fn but_lowest(self) -> LaneMask {
+        LaneMask(self.0 & self.0.wrapping_sub(1))
     }
 
     /// The lowest lane.

@@ -142,6 +142,13 @@ impl<const N: usize> Addresses<N> {
                 mask & LaneMask(run << mask.0.trailing_zeros())
             }
             Addresses::Lanes(lanes) => {
+                let others = mask.but_lowest();
+                // Two or three are faster looked at one by one.
+                if others.but_lowest().but_lowest().is_empty() {
+                    let here = |lane: usize| u64::from(lanes[lane] & !(bytes - 1) == first) << lane;
+                    let same = others.lanes().fold(1 << mask.lowest(), |same, lane| same | here(lane));
+                    return (first, LaneMask(same));
+                }
                 let shift = bytes.trailing_zeros();
                 let number = (first >> shift) as u32;
                 // Block numbers fit 32 bits in every address space, of which twice as many fit a vector of the host.
@@ -259,6 +266,23 @@ mod tests {
                 }
                 lanes[7] ^= 4;
                 assert!(matches!(Addresses::of_narrow(lanes, ALL), Addresses::Lanes(_)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_has_the_lanes_that_lie_in_it() {
+        let lanes: [u64; 32] = std::array::from_fn(|lane| (lane as u64 * 37) % 101 + (3 << 20));
+        let addresses = Addresses::<32>::Lanes(lanes);
+        for mask in [0b1, 0b10_1000, 0b1000_0001_0010, 0x8000_0111, 0x0f0f_1234, u32::MAX as u64] {
+            for bytes in [4, 32, 128] {
+                let first = lanes[mask.trailing_zeros() as usize] / bytes;
+                let here = LaneMask(mask).lanes().filter(|&lane| lanes[lane] / bytes == first).collect();
+                assert_eq!(
+                    addresses.block(LaneMask(mask), bytes),
+                    (first * bytes, here),
+                    "{mask:b}, {bytes}"
+                );
             }
         }
     }

@@ -205,11 +205,13 @@ impl Partition {
         self.slices[slice as usize].write_by_host(self.map.line_in_slice(line));
     }
 
-    /// How many replies the slice may hand to the network from `cycle` (which the partition has not run yet) until the
+    /// How many replies each slice may hand to the network from `cycle` (which the partition has not run yet) until the
     /// next call; each served request uses one.
-    pub fn set_reply_room(&mut self, slice: u32, cycle: Cycle, replies: u32) {
-        self.slices[slice as usize].set_reply_room(cycle, replies);
-        self.wake_with(slice);
+    pub fn set_reply_rooms(&mut self, cycle: Cycle, replies: impl Fn(usize) -> u32) {
+        for (number, slice) in self.slices.iter_mut().enumerate() {
+            slice.set_reply_room(cycle, replies(number));
+            self.wake = self.wake.min(slice.wake());
+        }
     }
 
     /// Runs all cycles below `until`. Returns whether it had anything to do.
@@ -225,12 +227,10 @@ impl Partition {
 
     fn run_awake(&mut self, until: Cycle) {
         loop {
-            let (next, wake) = self.next_slice();
-            // Mostly nothing is on its way from or to memory.
-            if wake < until && self.channel.is_quiet() && !self.starved {
-                self.step_slice(next, wake);
-                continue;
+            if self.channel.is_quiet() && !self.starved {
+                self.run_quiet(until);
             }
+            let (next, wake) = next_slice(&self.slices);
             let mut cycle = self.next_turn(wake).min(until);
             if !self.channel.is_quiet() {
                 // It stops early at a read that is done in between.
@@ -259,13 +259,30 @@ impl Partition {
         }
     }
 
+    /// Steps slices as long as nothing is on its way from or to memory, which is mostly so.
+    fn run_quiet(&mut self, until: Cycle) {
+        let (channel, map, passed) = (&mut self.channel, &self.map, &mut self.passed);
+        let (served, stats) = (&mut self.served, &mut self.stats);
+        let mut turn = Turn { cycle: Cycle(0), map, channel, served, passed, stats };
+        let (mut next, mut wake) = next_slice(&self.slices);
+        while wake < until {
+            turn.cycle = wake;
+            self.slices[next].step(&mut turn);
+            if !turn.channel.is_quiet() || self.slices[next].wants_dram() {
+                self.starved |= self.slices[next].wants_dram();
+                return;
+            }
+            (next, wake) = next_slice(&self.slices);
+        }
+    }
+
     /// The next cycle in which it does something by itself, `None` if it only waits for requests or reply room.
     pub fn next_event(&self) -> Option<Cycle> {
         (self.wake != Cycle::NEVER).then_some(self.wake)
     }
 
     fn find_wake(&self) -> Cycle {
-        let (_, wake) = self.next_slice();
+        let (_, wake) = next_slice(&self.slices);
         let channel = [self.channel.next_done(), self.channel.next_event()];
         channel.into_iter().flatten().fold(wake, Cycle::min)
     }
@@ -281,16 +298,6 @@ impl Partition {
 
     pub fn dram_stats(&self) -> &DramStats {
         self.channel.stats()
-    }
-
-    /// The first slice that has something to do by itself, and when. (Which one it is, is unpredictable for a host.)
-    fn next_slice(&self) -> (usize, Cycle) {
-        let (mut first, mut wake) = (0, Cycle::NEVER);
-        for (number, slice) in self.slices.iter().enumerate() {
-            first = select_unpredictable(slice.wake() < wake, number, first);
-            wake = wake.min(slice.wake());
-        }
-        (first, wake)
     }
 
     /// The next cycle in which a slice may have something to do, as far as is known.
@@ -321,4 +328,15 @@ impl Partition {
         self.slices[slice].step(&mut turn);
         self.starved |= self.slices[slice].wants_dram();
     }
+}
+
+/// The first slice that has something to do by itself, and when. (Which one it is, is unpredictable for a host.)
+#[inline]
+fn next_slice(slices: &[Slice]) -> (usize, Cycle) {
+    let (mut first, mut wake) = (0, Cycle::NEVER);
+    for (number, slice) in slices.iter().enumerate() {
+        first = select_unpredictable(slice.wake() < wake, number, first);
+        wake = wake.min(slice.wake());
+    }
+    (first, wake)
 }

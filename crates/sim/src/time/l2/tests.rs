@@ -80,9 +80,7 @@ fn partition(change: impl FnOnce(&mut L2Spec, &mut DramSpec)) -> Partition {
     let (mut l2, mut dram, clock) = gtx480();
     change(&mut l2, &mut dram);
     let mut partition = Partition::new(&l2, &atomic_units(), &dram, &clock);
-    for slice in 0..l2.slices_per_partition {
-        partition.set_reply_room(slice, Cycle(0), u32::MAX);
-    }
+    partition.set_reply_rooms(Cycle(0), |_| u32::MAX);
     partition
 }
 
@@ -241,7 +239,7 @@ fn passes_need_not_take_whole_cycles() {
     let (l2, dram, clock) = gtx480();
     let units = AtomicSpec { lanes_per_cycle: 32, pass_cycles: 1.5, word_cycles: 1.5, ..atomic_units() };
     let mut partition = Partition::new(&l2, &units, &dram, &clock);
-    partition.set_reply_room(0, Cycle(0), u32::MAX);
+    partition.set_reply_rooms(Cycle(0), |_| u32::MAX);
     replies(&mut partition, &[(0, read(0, 0b1))]);
     let requests = [(1000, atomic(0, 1, 1)); 6];
     // Two requests take three cycles.
@@ -253,7 +251,7 @@ fn a_word_that_changed_settles_before_it_changes_again() {
     let (l2, dram, clock) = gtx480();
     let units = AtomicSpec { word_cycles: 9.0, ..atomic_units() };
     let mut partition = Partition::new(&l2, &units, &dram, &clock);
-    partition.set_reply_room(0, Cycle(0), u32::MAX);
+    partition.set_reply_rooms(Cycle(0), |_| u32::MAX);
     replies(&mut partition, &[(0, read(0, 0b1)), (0, read(1, 0b1))]);
     // Three on one line, nine cycles apart; two on different lines, one after the other; a read of the line at once.
     assert_eq!(replies(&mut partition, &[(1000, atomic(0, 1, 1)); 3]), [1121, 1130, 1139]);
@@ -327,16 +325,16 @@ fn an_atomic_marks_its_line_dirty() {
 fn nothing_is_served_without_room_for_the_reply() {
     let mut partition = fermi();
     replies(&mut partition, &[(0, read(0, 0b1))]);
-    partition.set_reply_room(0, Cycle(900), 1);
+    partition.set_reply_rooms(Cycle(900), |_| 1);
     for request in [read(0, 0b1), read(0, 0b1), atomic(0, 1, 1)] {
         partition.accept(0, Cycle(1000), &request);
     }
     assert_eq!(finish(&mut partition), [(1121, line(0, 0))]);
-    partition.set_reply_room(0, Cycle(5000), 1);
+    partition.set_reply_rooms(Cycle(5000), |_| 1);
     assert_eq!(finish(&mut partition), [(5001, line(0, 0))]);
     assert_eq!(partition.stats().stall_reply_cycles, 5000 - 1121);
     // The atomic was made, but its reply waits.
-    partition.set_reply_room(0, Cycle(6000), 1);
+    partition.set_reply_rooms(Cycle(6000), |_| 1);
     assert_eq!(finish(&mut partition), [(6000, line(0, 0))]);
     assert_eq!(partition.next_event(), None);
 }
@@ -468,8 +466,7 @@ fn replies_leave_one_by_one_if_there_is_no_more_room() {
         let mut now = 0;
         while partition.served.len() < 300 {
             let before = partition.served.len();
-            partition.set_reply_room(0, Cycle(now), 1);
-            partition.set_reply_room(1, Cycle(now), 1);
+            partition.set_reply_rooms(Cycle(now), |_| 1);
             partition.run(Cycle(now + 10));
             assert!(partition.served.len() <= before + 2, "seed {seed}");
             assert!(

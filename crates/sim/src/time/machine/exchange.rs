@@ -96,10 +96,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         busy.sort();
         for place in 0..busy.len() {
             let partition = busy.number(place);
-            for served in self.partitions[partition].served.drain(..) {
-                self.replies.answer(partition * slices + served.slice as usize, &served, now);
+            let of_partition = &mut self.partitions[partition].served;
+            for served in of_partition.iter() {
+                self.replies.answer(partition * slices + served.slice as usize, served, now);
                 self.served.push((served.cycle, served.request.from, served.request.ticket));
             }
+            of_partition.clear();
         }
     }
 

@@ -81,10 +81,13 @@ impl Requests {
     pub(super) fn send(&mut self) {
         let mut sent = std::mem::take(&mut self.sent);
         if let Some(mut ports) = self.shared_ports.take() {
-            let sharers = ports.sms();
-            let port_of = |request: &Request| request.from.number() / sharers;
-            for together in sent.chunk_by_mut(|(_, one), (_, other)| port_of(one) == port_of(other)) {
-                let port = port_of(&together[0].1);
+            let mut rest = &mut sent[..];
+            while let Some((_, first)) = rest.first() {
+                let port = first.from.number() / ports.sms();
+                let others = (port + 1) * ports.sms();
+                let count = rest.iter().take_while(|(_, request)| request.from.number() < others).count();
+                let together;
+                (together, rest) = rest.split_at_mut(count);
                 if !together.is_sorted_by_key(|&(at, _)| at) {
                     together.sort_by_key(|&(at, _)| at);
                 }
@@ -94,21 +97,22 @@ impl Requests {
             }
             self.shared_ports = Some(ports);
         }
-        sent.drain(..).for_each(|(at, request)| self.inject(at, request));
+        sent.iter_mut().for_each(|(at, request)| self.inject(*at, request));
+        sent.clear();
         self.sent = sent;
     }
 
     #[inline]
-    fn inject(&mut self, at: Cycle, mut request: Request) {
+    fn inject(&mut self, at: Cycle, request: &mut Request) {
         let (port, sm);
-        (port, request.far) = self.routes.near_port(&request);
+        (port, request.far) = self.routes.near_port(request);
         sm = request.from.number();
         // It uses up the room that its SM knows of.
         self.told_room[sm] = None;
         if self.atomic_window > 0 {
             self.atomics[sm] += u32::from(request.is_awaited_atomic());
         }
-        self.network.inject(sm, at, port, request.request_bytes(), request);
+        self.network.inject(sm, at, port, request.request_bytes(), *request);
     }
 
     /// Moves requests through the network to the slices.
@@ -170,12 +174,13 @@ impl Requests {
                 continue;
             }
             for partition in pair {
-                for slice in 0..slices {
-                    let room = reply_room(replies, coherence, partition * slices + slice);
-                    partitions[partition].set_reply_room(slice as u32, until, room);
-                    if has_twins {
-                        let room = partitions[partition ^ 1].room_for_twin(slice as u32);
-                        partitions[partition].set_twin_room(slice as u32, until, room);
+                let first_port = partition * slices;
+                let of_slice = |slice| reply_room(replies, coherence, first_port + slice);
+                partitions[partition].set_reply_rooms(until, of_slice);
+                if has_twins {
+                    for slice in 0..slices as u32 {
+                        let room = partitions[partition ^ 1].room_for_twin(slice);
+                        partitions[partition].set_twin_room(slice, until, room);
                     }
                 }
             }

@@ -5,6 +5,7 @@ use crate::kit::line::LineAddress;
 use crate::time::map::AddressMap;
 use crate::time::network::floor::Floor;
 use crate::time::network::message::Request;
+use crate::time::network::node::Node;
 
 #[derive(Debug)]
 pub(super) struct Routes {
@@ -14,6 +15,8 @@ pub(super) struct Routes {
     /// What a message between the halves of the L2 takes longer; 0 if it has no halves.
     pub far_cycles: u64,
     pub floor: Floor,
+    /// By SM, the half of the L2 that is near.
+    halves: Vec<u32>,
 }
 
 impl Routes {
@@ -23,6 +26,7 @@ impl Routes {
             slices: chip.l2.slices_per_partition,
             far_cycles: u64::from(chip.l2.far_cycles),
             floor: Floor::new(chip),
+            halves: (0..chip.sm.count).map(|sm| Node::Sm(sm as u16).half()).collect(),
         }
     }
 
@@ -43,7 +47,11 @@ impl Routes {
     pub(super) fn near_port(&self, request: &Request) -> (usize, bool) {
         debug_assert!(usize::from(request.port) == self.port(request.line));
         let port = u32::from(request.port);
-        let far = self.far_cycles > 0 && port / self.slices % 2 != request.from.half();
+        let half = match request.from {
+            Node::Sm(sm) => self.halves[usize::from(sm)],
+            Node::Aggregator => request.from.half(),
+        };
+        let far = self.far_cycles > 0 && port >> self.slices.trailing_zeros() & 1 != half;
         // A slice and its twin are in neighbouring partitions.
         let port = if far { port ^ self.slices } else { port };
         (port as usize, far)

@@ -16,15 +16,17 @@ pub(crate) struct Coming {
     base: u64,
     /// In the order in which they were injected.
     later: Vec<PacketId>,
+    /// The tick of the first of `later`, or [`NO_TICK`].
+    first_later: u64,
 }
 
-/// Windows are shorter than this on all chips we know, so next to nothing is `later`.
+/// Windows are shorter than this on all chips we know, so little is `later`: what waits at a port that SMs share.
 const TICKS_AHEAD: usize = u64::BITS as usize;
 
 impl Coming {
     pub(crate) fn new() -> Coming {
         let ticks = Box::new([const { Vec::new() }; TICKS_AHEAD]);
-        Coming { ticks, occupied: 0, base: 0, later: Vec::new() }
+        Coming { ticks, occupied: 0, base: 0, later: Vec::new(), first_later: NO_TICK }
     }
 
     #[inline]
@@ -40,29 +42,31 @@ impl Coming {
             self.occupied |= 1 << place;
         } else {
             self.later.push(id);
+            self.first_later = self.first_later.min(ready);
         }
     }
 
     /// The tick of the first, or [`NO_TICK`].
     #[inline]
-    pub(crate) fn next<M: Copy>(&self, packets: &Packets<M>) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         if self.occupied != 0 {
             let ahead = self.occupied.rotate_right((self.base % TICKS_AHEAD as u64) as u32).trailing_zeros();
             return self.base + ahead as u64;
         }
-        self.later.iter().map(|&id| packets[id].ready).min().unwrap_or(NO_TICK)
+        self.first_later
     }
 
     /// Moves some packets of ticks up to `tick`, of which there are any, the earliest first, into `taken`, which is
     /// empty.
     #[inline]
     pub(crate) fn take<M: Copy>(&mut self, tick: u64, packets: &Packets<M>, taken: &mut Vec<PacketId>) {
-        let next = self.next(packets);
         if self.occupied == 0 {
             let at = self.later.iter().position(|&id| packets[id].ready <= tick);
             taken.extend(at.map(|at| self.later.remove(at)));
+            self.first_later = self.later.iter().map(|&id| packets[id].ready).min().unwrap_or(NO_TICK);
             return;
         }
+        let next = self.next();
         let place = next as usize % TICKS_AHEAD;
         self.occupied &= !(1 << place);
         std::mem::swap(taken, &mut self.ticks[place]);
@@ -73,6 +77,7 @@ impl Coming {
     pub(crate) fn advance<M: Copy>(&mut self, tick: u64, packets: &Packets<M>) {
         self.base = tick;
         if !self.later.is_empty() {
+            self.first_later = NO_TICK;
             for id in std::mem::take(&mut self.later) {
                 self.push(id, packets[id].ready);
             }

@@ -191,7 +191,7 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         room: &mut impl FnMut(usize) -> u32,
         deliver: &mut impl FnMut(usize, u64, &M),
     ) -> u64 {
-        while self.coming.next(&self.packets) <= tick {
+        while self.coming.next() <= tick {
             let mut arrived = std::mem::take(&mut self.arrived);
             self.coming.take(tick, &self.packets, &mut arrived);
             arrived.drain(..).for_each(|id| self.line_up(id));
@@ -217,7 +217,7 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
                 self.refuse(sink);
             }
         }
-        if self.wanted.is_within(&self.full) { self.coming.next(&self.packets) } else { tick + 1 }
+        if self.wanted.is_within(&self.full) { self.coming.next() } else { tick + 1 }
     }
 
     /// Ports that have moved their last flit before `tick` are free.
@@ -337,7 +337,7 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
 
     /// The earliest tick in which a waiting packet could leave its queue, if its sink has room, or [`NO_TICK`].
     pub(crate) fn next_event(&self) -> u64 {
-        let mut tick = self.coming.next(&self.packets);
+        let mut tick = self.coming.next();
         for sink in self.wanted.iter() {
             let to = &self.sinks[sink];
             let port = to.wanted_by.iter().map(|source| self.sources[source].free).min();

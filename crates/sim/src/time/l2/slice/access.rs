@@ -23,9 +23,9 @@ impl Slice {
         }
         // What the twin passes on must not wait for what the twin has no room for: both might wait for each other.
         if queue == 0
+            && self.heads[1] <= turn.cycle
             && self.twin_room == 0
             && self.incoming[0].front().is_some_and(|head| head.role == Role::Pass)
-            && self.heads[1] <= turn.cycle
         {
             self.wants_twin = true;
             queue = 1;
@@ -33,26 +33,31 @@ impl Slice {
         let Some(&head) = self.incoming[queue].front() else { return Outcome::Idle };
         // A lookup takes the tags only; moving data takes the port.
         let port_is_busy = self.port_free > turn.cycle;
-        let went = match self.tags.find(head.number) {
-            _ if head.role == Role::Pass => self.pass(&head, turn),
-            _ if head.request.kind == RequestKind::Fence => self.answer_fence(&head, turn),
-            _ if head.role == Role::Copy && port_is_busy => return Outcome::PortBusy,
-            _ if head.role == Role::Copy => self.serve_copy(&head, turn),
-            Some(way) => {
-                let line = self.tags.line(way);
-                let missing = self.needs(&head.request) & !line.valid;
-                if line.reserved {
-                    self.join(way, &head.request, missing, turn)
-                } else if missing == 0 && port_is_busy {
-                    return Outcome::PortBusy;
-                } else if missing == 0 {
-                    self.hit(way, &head, turn)
-                } else {
-                    self.fetch_more(way, &head, missing, turn)
-                }
+        let went = if head.role == Role::Pass {
+            self.pass(&head, turn)
+        } else if head.request.kind == RequestKind::Fence {
+            self.answer_fence(&head, turn)
+        } else if head.role == Role::Copy {
+            if port_is_busy {
+                return Outcome::PortBusy;
             }
-            None if self.needs(&head.request) == 0 && port_is_busy => return Outcome::PortBusy,
-            None => self.allocate(&head, turn),
+            self.serve_copy(&head, turn)
+        } else if let Some(way) = self.tags.find(head.number) {
+            let line = self.tags.line(way);
+            let missing = self.needs(&head.request) & !line.valid;
+            if line.reserved {
+                self.join(way, &head.request, missing, turn)
+            } else if missing != 0 {
+                self.fetch_more(way, &head, missing, turn)
+            } else if port_is_busy {
+                return Outcome::PortBusy;
+            } else {
+                self.hit(way, &head, turn)
+            }
+        } else if port_is_busy && self.needs(&head.request) == 0 {
+            return Outcome::PortBusy;
+        } else {
+            self.allocate(&head, turn)
         };
         if let Err(cause) = went {
             return Outcome::Stalled(cause);
@@ -132,6 +137,7 @@ impl Slice {
     }
 
     /// The line has all that is needed.
+    #[inline(always)]
     fn hit(&mut self, way: Way, head: &Incoming, turn: &mut Turn) -> Result<(), Stall> {
         self.check(head.number, &head.request, turn.cycle)?;
         self.tags.touch(way);
@@ -243,6 +249,7 @@ impl Slice {
     }
 
     /// Whether a request whose sectors are there can be served.
+    #[inline(always)]
     pub(super) fn check(&mut self, number: LineNumber, request: &Request, now: Cycle) -> Result<(), Stall> {
         let (is_atomic, words) = match request.kind {
             RequestKind::Atomic { words, .. } => (true, words),

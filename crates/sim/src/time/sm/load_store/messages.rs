@@ -110,6 +110,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Sends a message, whether or not the network has room.
+    #[inline(always)]
     fn send_always(
         &mut self,
         now: Cycle,

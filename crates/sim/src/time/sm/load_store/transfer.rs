@@ -140,13 +140,27 @@ impl<const N: usize> Transfer<N> {
     pub(crate) fn place(&self, lane: usize, line: LineAddress) -> (u8, u32) {
         let WarpAccess { addresses, bytes, .. } = &self.access;
         let offset = (addresses.at(lane) - line.0) as u32;
-        let last = offset + bytes - 1;
-        let sectors = ((2u32 << (last / 32)) - (1 << (offset / 32))) as u8;
-        (sectors, ((1u32 << bytes.div_ceil(4)) - 1) << (offset / 4))
+        (sectors_of(offset, *bytes), ((1u32 << bytes.div_ceil(4)) - 1) << (offset / 4))
+    }
+
+    /// Where the bytes of lanes begin in the line at `line`, and how many there are, if lane by lane they follow each
+    /// other without a gap, as most do.
+    #[inline]
+    fn run(&self, lanes: LaneMask, line: LineAddress) -> Option<(u32, u32)> {
+        let WarpAccess { addresses, bytes, .. } = &self.access;
+        let first = lanes.lowest();
+        let follow = lanes.0 >> first;
+        let Addresses::Stride { step, .. } = addresses else { return None };
+        let run = (addresses.at(first) - line.0) as u32;
+        (*step == u64::from(*bytes) && follow & follow.wrapping_add(1) == 0)
+            .then(|| (run, bytes * follow.trailing_ones()))
     }
 
     /// The 32-byte sectors of the line at `line` that the lanes touch.
     pub(crate) fn sectors(&self, lanes: LaneMask, line: LineAddress) -> u8 {
+        if let Some((offset, bytes)) = self.run(lanes, line) {
+            return sectors_of(offset, bytes);
+        }
         lanes.lanes().fold(0, |sectors, lane| sectors | self.place(lane, line).0)
     }
 
@@ -161,6 +175,9 @@ impl<const N: usize> Transfer<N> {
     /// The bytes of a line that the lanes touch, a bit each.
     #[inline]
     pub(crate) fn covered(&self, lanes: LaneMask, line: LineAddress) -> LineWritten {
+        if let Some((offset, bytes)) = self.run(lanes, line) {
+            return LineWritten::MAX >> (LineWritten::BITS - bytes) << offset;
+        }
         let WarpAccess { addresses, bytes, .. } = &self.access;
         let bits = if *bytes == 32 { u32::MAX as u128 } else { (1u128 << bytes) - 1 };
         lanes.lanes().fold(0, |covered, lane| covered | bits << (addresses.at(lane) - line.0))
@@ -227,6 +244,13 @@ impl<const N: usize> Transfer<N> {
     }
 }
 
+/// The 32-byte sectors of a line that so many bytes touch, from `offset` on.
+#[inline(always)]
+fn sectors_of(offset: u32, bytes: u32) -> u8 {
+    let last = offset + bytes - 1;
+    ((2u32 << (last / 32)) - (1 << (offset / 32))) as u8
+}
+
 /// Whether an instruction's loads of global memory go to the L2 whatever the L1 holds.
 #[inline]
 pub(crate) fn skips_l1(op: &Op) -> bool {
@@ -236,5 +260,41 @@ pub(crate) fn skips_l1(op: &Op) -> bool {
         }
         Op::CpAsync(_) => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What lanes touch of a line: sectors, whole sectors, bytes.
+    fn touched(addresses: Addresses<32>, bytes: u32, lanes: LaneMask) -> (u8, u8, LineWritten) {
+        let mut transfer = Transfer::new();
+        (transfer.access.addresses, transfer.access.bytes) = (addresses, bytes);
+        let line = LineAddress(1 << 20);
+        (transfer.sectors(lanes, line), transfer.whole_sectors(lanes, line), transfer.covered(lanes, line))
+    }
+
+    #[test]
+    fn a_run_of_lanes_touches_what_each_of_them_does() {
+        for (first, step, bytes, lanes) in [
+            (0, 4, 4, u32::MAX),
+            (64, 4, 4, 0xffff),
+            (24, 8, 8, 0b1110),
+            (0, 4, 4, 0xf0f0),
+            (3, 1, 1, 1),
+            (0, 8, 4, 15),
+        ] {
+            let stride = Addresses::Stride { first: (1 << 20) + first, step };
+            let each = Addresses::Lanes(std::array::from_fn(|lane| stride.at(lane)));
+            let lanes = LaneMask(u64::from(lanes));
+            assert_eq!(
+                touched(stride, bytes, lanes),
+                touched(each, bytes, lanes),
+                "{stride:?}, {bytes}, {lanes:?}"
+            );
+        }
+        let pairs = Addresses::Stride { first: 1 << 20, step: 8 };
+        assert_eq!(touched(pairs, 8, LaneMask(0xff)), (0b0011, 0b0011, LineWritten::from(u64::MAX)));
     }
 }
