@@ -135,8 +135,8 @@ fn partition(chip: &Chip, name: &str, kind: RequestKind, lines: u64) {
     time(name, count, || {
         let mut served = 0;
         while served < count {
+            partition.set_reply_rooms(now, |_| 16);
             for slice in 0..chip.l2.slices_per_partition {
-                partition.set_reply_room(slice, now, 16);
                 for _ in 0..partition.room(slice).min(4) {
                     // A line of this partition and slice: chunks of 256 bytes alternate over 6 partitions, then 2
                     // slices.

@@ -355,8 +355,8 @@ impl Flow {
         }
     }
 
-    /// Frees the groups that are done, in allocation order. Returns whether there were any. A scheduler calls this after
-    /// it has started what can start: nothing that runs waits for it unless a channel is full.
+    /// Frees the groups that are done, in allocation order. Returns whether there were any. A scheduler calls this
+    /// after it has started what can start: nothing that runs waits for it unless a channel is full.
     pub fn free(&mut self) -> bool {
         if self.unfreed.is_empty() {
             return false;
