@@ -119,7 +119,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         true
     }
 
-    /// In the context of its kernel: the state of a warp in cycle `now` and, if it is ready, the unit that its next instruction needs.
+    /// In the context of its kernel: the state of a warp in cycle `now` and, if it is ready, the unit that its next
+    /// instruction needs.
     #[inline(always)]
     pub(crate) fn assess(&self, context: &Context<'_>, slot: WarpSlot, now: Cycle) -> (State, ExecUnit) {
         let entry = &self.slots[slot.index()];
@@ -164,7 +165,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
-    /// The state of a warp whose next instruction may wait for other things than registers, or whose registers are moved.
+    /// The state of a warp whose next instruction may wait for other things than registers, or whose registers are
+    /// moved.
     #[inline(never)]
     fn assess_particular(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc, now: Cycle) -> State {
         if let Some(state) = self.waits_in_order(context, slot, pc) {
