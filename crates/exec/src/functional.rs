@@ -1,7 +1,7 @@
 //! The functional machine: executes a grid without timing.
 //!
 //! As many CTAs are resident as the chip holds, and their warps take turns, so that a warp that spins on what another
-//! resident CTA does sees it done.
+//! resident CTA does sees it done. CTAs that have nothing to do with each other run one by one (`independence`).
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -12,6 +12,7 @@ use warploom_isa::{AtomicLoop, Kernel, Op, Pc};
 use crate::bulk::Job;
 use crate::execute::{Cta, Effects, Execution, Next, end_cluster_phase};
 use crate::fault::{Fault, FaultKind, Place};
+use crate::independence::are_independent;
 use crate::kit::lane_mask::LaneMask;
 use crate::launch::Launch;
 use crate::locks::holders::{LockTable, SharedLocks, WarpName, is_exclusive, shared_offset};
@@ -37,6 +38,9 @@ const TURN: u64 = 256;
 /// Turns that differ from warp to warp and from round to round. Turns of one length can keep warps in step, so that
 /// each always finds what another has not undone yet.
 const UNEVEN_TURNS: [u64; 8] = [256, 37, 101, 5, 67, 19, 149, 11];
+
+/// Turns that a CTA may take while no other is resident. Whoever takes more may never end.
+const TURNS_ALONE: u64 = 2048;
 
 /// If no CTA has started in this many turns, one without a way out ends the launch.
 const ROUNDS_WITHOUT_END: u64 = 4096;
@@ -300,9 +304,12 @@ impl<const N: usize> Machine<'_, N> {
         let size = self.launch.shape.cluster_ctas() as usize;
         let slots = (sms * self.launch.occupancy.ctas_per_sm as u64).min(self.total - self.first);
         let slots = slots / size as u64 * size as u64;
-        for slot in 0..slots {
-            let place = ((slot % sms) as u32, (slot / sms) as u32);
-            let cta = self.dispatch(place).expect("there are at least as many CTAs as slots");
+        if are_independent(self.launch) {
+            self.run_one_by_one(slots)?;
+        }
+        let taken = self.residents.first().map(|resident| (resident.cta.sm, resident.slot));
+        for slot in (0..slots).map(|slot| slot_of(slot, sms)).filter(|slot| Some(*slot) != taken) {
+            let Some(cta) = self.dispatch(slot) else { break };
             self.residents.push(cta);
         }
         let mut dispatched = self.next_cta;
@@ -317,7 +324,7 @@ impl<const N: usize> Machine<'_, N> {
                     continue;
                 }
                 at = cluster.start;
-                self.replace(cluster);
+                self.replace(cluster, None);
             }
             if self.execution.clock == before && !self.residents.is_empty() {
                 return Err(Stop::Hang(HangReason::Blocked));
@@ -351,23 +358,47 @@ impl<const N: usize> Machine<'_, N> {
         Ok(())
     }
 
+    /// Runs CTAs each to its end, in the slots that they would have together with others. Stops if one does not end.
+    fn run_one_by_one(&mut self, slots: u64) -> Result<(), Stop> {
+        let sms = self.launch.chip.sm.count as u64;
+        let first = self.dispatch(slot_of(0, sms));
+        self.residents.extend(first);
+        let mut turns = 0;
+        while !self.residents.is_empty() && turns < TURNS_ALONE {
+            let before = self.execution.clock;
+            self.turn(0)?;
+            turns += 1;
+            if self.residents[0].cta.live_warps == 0 {
+                let next = (self.next_cta - self.first) % slots;
+                self.replace(0..1, Some(slot_of(next, sms)));
+                turns = 0;
+            } else if self.execution.clock == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether memory changes on the way back to the earlier state.
     fn undoes(&self) -> bool {
         self.waits.circle.as_ref().is_some_and(|circle| circle.written.changing().next().is_some())
     }
 
-    /// The CTAs of a cluster have ended: those of the next one take their places, if there is one.
-    fn replace(&mut self, cluster: Range<usize>) {
+    /// The CTAs of a cluster have ended: those of the next one take their places, if there is one, in the same slots or
+    /// in another one.
+    fn replace(&mut self, cluster: Range<usize>, other: Option<(u32, u32)>) {
         for at in cluster.clone() {
             let Resident { cta, slot, .. } = &self.residents[at];
-            let (sm, slot) = (cta.sm, *slot);
+            let sm = cta.sm;
+            let (next_sm, next_slot) = other.unwrap_or((sm, *slot));
             if let Some(unit) = self.execution.effects.lock_units.of(sm) {
                 self.execution.effects.notes.locks.cta_ended(unit, cta.number);
             }
             // The grid has whole clusters.
             let Some(number) = self.next_number() else { return drop(self.residents.drain(cluster)) };
-            let Resident { cta, warps, .. } = &mut self.residents[at];
-            *cta = Cta::new(self.launch, number, sm, slot);
+            let Resident { cta, warps, slot } = &mut self.residents[at];
+            *slot = next_slot;
+            *cta = Cta::new(self.launch, number, next_sm, next_slot);
             let Launch { kernel, shape, .. } = self.launch;
             warps.iter_mut().for_each(|warp| warp.restart(shape.block, kernel));
         }
@@ -593,6 +624,11 @@ impl<const N: usize> Machine<'_, N> {
         self.waits.note(kernel, who, &self.access);
         Ok(())
     }
+}
+
+/// The slot of the chip in which the CTA comes that is the `number`-th to start: SMs get CTAs in turn.
+fn slot_of(number: u64, sms: u64) -> (u32, u32) {
+    ((number % sms) as u32, (number / sms) as u32)
 }
 
 fn accesses_memory(op: Op) -> bool {

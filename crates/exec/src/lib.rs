@@ -14,6 +14,7 @@ pub mod execute;
 pub mod executed;
 pub mod fault;
 pub mod functional;
+mod independence;
 pub mod inlining;
 pub mod kit;
 pub mod lanes;

@@ -534,6 +534,27 @@ fn without_timing() {
     assert_message!(format!("{blocked}\n\n{limited}"));
 }
 
+/// Without timing, CTAs that have nothing to do with each other run one by one. If one does not end, the others run, too.
+#[test]
+fn endless_loops_without_timing() {
+    let options = SimOptions { model: SimModel::Functional, ..SimOptions::default() };
+    let mut gpu = Device::sim_with(Chip::load("gtx480", &[]).unwrap(), options);
+    let out = gpu.zeros_named::<u32>("out", 5).unwrap();
+    let text = kernel(
+        "mad.wide.u32 %d2, %r1, 4, %d0;
+         st.global.u32 [%d2], 1;
+         and.b32 %r2, %r1, 1;
+         setp.eq.u32 %p1, %r2, 0;
+         @%p1 ret;
+     AGAIN:
+         bra AGAIN;",
+    );
+    let hang = hang(run(&mut gpu, &text, "k", Launch::grid(5).block(64), args![&out, &out]));
+    assert_eq!((hang.kind, &hang.reason), (HangKind::Endless, &HangReason::Repeats));
+    assert_eq!((hang.live_warps, hang.unstarted_ctas), (4, 0));
+    assert_eq!(out.read(&gpu).unwrap(), [1; 5]);
+}
+
 /// The message does not depend on the number of host threads.
 #[test]
 fn explanations_are_deterministic() {
