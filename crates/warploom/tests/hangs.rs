@@ -534,7 +534,8 @@ fn without_timing() {
     assert_message!(format!("{blocked}\n\n{limited}"));
 }
 
-/// Without timing, CTAs that have nothing to do with each other run one by one. If one does not end, the others run, too.
+/// Without timing, CTAs that have nothing to do with each other run one by one. If one does not end, the others run,
+/// too.
 #[test]
 fn endless_loops_without_timing() {
     let options = SimOptions { model: SimModel::Functional, ..SimOptions::default() };

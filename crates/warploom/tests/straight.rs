@@ -1,6 +1,6 @@
 //! The functional model executes most instructions in straight runs, and independent CTAs one by one, unless somebody
-//! wants to know of each instruction: with a search for races it does not. Both ways must do the same, in random kernels
-//! and with bad addresses.
+//! wants to know of each instruction: with a search for races it does not. Both ways must do the same, in random
+//! kernels and with bad addresses.
 
 use std::fmt::Write;
 
