@@ -9,6 +9,8 @@ use crate::kit::bits::{Lanes, lanes};
 pub struct LaneMask(pub u64);
 
 impl LaneMask {
+    /// The most lanes that a warp has.
+    pub const LANES: usize = 64;
     pub const NONE: LaneMask = LaneMask(0);
 
     #[inline(always)]

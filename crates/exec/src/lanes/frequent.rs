@@ -5,7 +5,11 @@
 //! operation is a constant in an arm of its own, and the operands are numbers of rows. What is computed is what the
 //! same functions compute there.
 
-use warploom_isa::{Approx, Clamp, Combine, Cvt, Dst, FloatMode, Inst, Logic, MinMax, Op, Operand, Part, Ty};
+use multiversion::multiversion;
+use rustc_hash::FxHashMap;
+use warploom_isa::{
+    Approx, Clamp, Combine, Cvt, Dst, FloatMode, Inst, Logic, MinMax, Op, Operand, Part, Space, Ty,
+};
 
 use crate::kit::lane_mask::LaneMask;
 use crate::lanes::approx::{reciprocal_root32, reciprocal32};
@@ -17,7 +21,17 @@ use crate::lanes::float::{arithmetic, least32};
 use crate::lanes::integer::{add, least, most, multiply, multiply_add, subtract};
 use crate::lanes::moves::{copy, select};
 use crate::lanes::vector::{Filled, Inputs, Source, map2, spread};
-use crate::lanes::{Registers, merge};
+use crate::lanes::{Registers, all_lanes, merge};
+
+/// A value in every lane. There is room for the lanes of any warp, so that a kernel's constants do not depend on how wide
+/// the chip's warps are.
+pub type ConstantRow = [u32; LaneMask::LANES];
+
+/// The lanes of a constant that a warp of `N` lanes has.
+#[inline(always)]
+fn cut<const N: usize>(row: &ConstantRow) -> &[u32; N] {
+    row.first_chunk().expect("no warp is wider than a lane mask")
+}
 
 /// Where a source operand is: its row, or the first of its two, among the registers or among constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,16 +39,18 @@ pub(crate) struct Row(u32);
 
 impl Row {
     const CONSTANT: u32 = 1 << 31;
+    /// The constant 0, which is always there.
+    const ZERO: Row = Row(Row::CONSTANT);
 
     #[inline(always)]
     pub(crate) fn lanes<'a, const N: usize>(
         self,
         words: &'a [[u32; N]],
-        constants: &'a [[u32; N]],
+        constants: &'a [ConstantRow],
     ) -> &'a [u32; N] {
         match self.0 & Row::CONSTANT {
             0 => &words[self.0 as usize],
-            _ => &constants[(self.0 & !Row::CONSTANT) as usize],
+            _ => cut(&constants[(self.0 & !Row::CONSTANT) as usize]),
         }
     }
 
@@ -43,24 +59,24 @@ impl Row {
     pub(crate) fn high<'a, const N: usize>(
         self,
         words: &'a [[u32; N]],
-        constants: &'a [[u32; N]],
+        constants: &'a [ConstantRow],
     ) -> &'a [u32; N] {
-        let (rows, at) = match self.0 & Row::CONSTANT {
-            0 => (words, self.0),
-            _ => (constants, self.0 & !Row::CONSTANT),
+        let row = match self.0 & Row::CONSTANT {
+            0 => words.get(self.0 as usize + 1),
+            _ => constants.get((self.0 & !Row::CONSTANT) as usize + 1).map(cut),
         };
-        rows.get(at as usize + 1).unwrap_or(const { &[0; N] })
+        row.unwrap_or(const { &[0; N] })
     }
 
     /// A source of one word.
     #[inline(always)]
-    fn one<'a, const N: usize>(self, words: &'a [[u32; N]], constants: &'a [[u32; N]]) -> Source<'a, N> {
+    fn one<'a, const N: usize>(self, words: &'a [[u32; N]], constants: &'a [ConstantRow]) -> Source<'a, N> {
         Source { lo: self.lanes(words, constants), hi: const { &[0; N] } }
     }
 
     /// A source of two words.
     #[inline(always)]
-    fn two<'a, const N: usize>(self, words: &'a [[u32; N]], constants: &'a [[u32; N]]) -> Source<'a, N> {
+    fn two<'a, const N: usize>(self, words: &'a [[u32; N]], constants: &'a [ConstantRow]) -> Source<'a, N> {
         Source { lo: self.lanes(words, constants), hi: self.high(words, constants) }
     }
 
@@ -76,60 +92,68 @@ impl Row {
     }
 }
 
-/// The immediates of a kernel, a row each, or two for those of 64 bits.
+/// The immediates of a kernel, two rows each.
 #[derive(Clone, Debug)]
-pub(crate) struct Constants<const N: usize>(Vec<[u32; N]>);
+pub struct Constants {
+    rows: Vec<ConstantRow>,
+    by_value: FxHashMap<u64, Row>,
+}
 
-impl<const N: usize> Constants<N> {
-    pub(crate) fn new() -> Self {
-        Constants(Vec::new())
+impl Default for Constants {
+    fn default() -> Self {
+        Constants { rows: vec![[0; LaneMask::LANES]; 2], by_value: FxHashMap::default() }
     }
+}
 
-    pub(crate) fn rows(&self) -> &[[u32; N]] {
-        &self.0
+impl Constants {
+    #[inline(always)]
+    pub fn rows(&self) -> &[ConstantRow] {
+        &self.rows
     }
 
     /// The row of an operand of words. `None` if its value depends on more than a register.
     pub(crate) fn place(&mut self, operand: Operand, imms: &[u64]) -> Option<Row> {
-        let value = match operand {
-            Operand::Reg(reg) => return (reg.0 < Row::CONSTANT).then_some(Row(reg.0)),
-            Operand::Imm(value) => u64::from(value),
-            Operand::Imm64(id) => imms[id.index()],
+        match operand {
+            Operand::Reg(reg) => (reg.0 < Row::CONSTANT).then_some(Row(reg.0)),
+            Operand::Imm(value) => Some(self.pair(u64::from(value))),
+            Operand::Imm64(id) => Some(self.pair(imms[id.index()])),
             // Operands that are read otherwise, or not at all.
-            Operand::None | Operand::Pred(_) | Operand::NotPred(_) => 0,
-            Operand::Vec(_) | Operand::Symbol(_) | Operand::Frame => return None,
-        };
-        Some(self.pair(value))
+            Operand::None | Operand::Pred(_) | Operand::NotPred(_) => Some(Row::ZERO),
+            Operand::Vec(_) | Operand::Symbol(_) | Operand::Frame => None,
+        }
     }
 
     /// The rows of the two words of a value.
     fn pair(&mut self, value: u64) -> Row {
-        let pair = [[value as u32; N], [(value >> 32) as u32; N]];
-        let at = self.0.windows(2).position(|rows| rows == pair).unwrap_or_else(|| {
-            self.0.extend(pair);
-            self.0.len() - 2
-        });
-        Row(at as u32 | Row::CONSTANT)
+        if value == 0 {
+            return Row::ZERO;
+        }
+        *self.by_value.entry(value).or_insert_with(|| {
+            let at = self.rows.len() as u32;
+            self.rows.extend([value as u32, (value >> 32) as u32].map(|word| [word; LaneMask::LANES]));
+            Row(at | Row::CONSTANT)
+        })
     }
 }
 
 /// An operation and its operands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Decoded {
-    pub(crate) op: Frequent,
-    pub(crate) sources: [Row; 3],
+pub struct LaneOperation {
+    op: Frequent,
+    sources: [Row; 3],
     /// The register of the result, or the first of its two. Predicates are where the instruction says.
-    pub(crate) result: u32,
+    result: u32,
 }
 
-impl Decoded {
+impl LaneOperation {
     /// `None` if the operation is not a frequent one.
-    pub(crate) fn of<const N: usize>(
-        inst: &Inst,
-        constants: &mut Constants<N>,
-        imms: &[u64],
-    ) -> Option<Decoded> {
-        let op = Frequent::of(inst.op)?;
+    pub fn of(inst: &Inst, constants: &mut Constants, imms: &[u64]) -> Option<LaneOperation> {
+        // Global addresses are generic ones already.
+        let op = match inst.op {
+            Op::ToGeneric(Space::Global, ty) | Op::FromGeneric(Space::Global, ty) => Op::Mov(ty),
+            op => op,
+        };
+        let op = Frequent::of(op)?;
         let mut sources = [Row::default(); 3];
         for (row, &operand) in sources.iter_mut().zip(&inst.src) {
             *row = constants.place(operand, imms)?;
@@ -139,21 +163,48 @@ impl Decoded {
             Dst::Pred(_) => 0,
             Dst::None | Dst::Vec(_) => return None,
         };
-        Some(Decoded { op, sources, result })
+        Some(LaneOperation { op, sources, result })
     }
 
     /// A move of a value that is known beforehand to the destination of an instruction.
-    pub(crate) fn constant<const N: usize>(
+    pub(crate) fn constant(
         inst: &Inst,
         value: u64,
         wide: bool,
-        constants: &mut Constants<N>,
-    ) -> Option<Decoded> {
+        constants: &mut Constants,
+    ) -> Option<LaneOperation> {
         let Dst::Reg(reg) = inst.dst else { return None };
         let op = if wide { Frequent::Mov64 } else { Frequent::Mov32 };
-        let sources = [constants.pair(value), Row::default(), Row::default()];
-        Some(Decoded { op, sources, result: reg.0 })
+        Some(LaneOperation { op, sources: [constants.pair(value), Row::ZERO, Row::ZERO], result: reg.0 })
     }
+
+    /// Executes it on the lanes of `mask`, which already includes the guard. `inst` is the instruction that it stands
+    /// for.
+    #[inline(always)]
+    pub fn execute<const N: usize>(
+        &self,
+        inst: &Inst,
+        regs: &mut Registers<'_, N>,
+        constants: &[ConstantRow],
+        mask: LaneMask,
+    ) {
+        execute_one(self, inst, regs, constants, mask);
+    }
+}
+
+/// [`execute`] for one operation alone.
+#[multiversion(targets(
+    "x86_64+avx+avx2+bmi1+bmi2+f16c+fma+lzcnt+movbe+popcnt+sse3+sse4.1+sse4.2+ssse3+xsave",
+))]
+fn execute_one<const N: usize>(
+    operation: &LaneOperation,
+    inst: &Inst,
+    regs: &mut Registers<'_, N>,
+    constants: &[ConstantRow],
+    mask: LaneMask,
+) {
+    let full = mask & all_lanes::<N>() == all_lanes::<N>();
+    execute(operation, inst, regs, constants, &mut [[0; N]; 2], (full, mask));
 }
 
 /// Where results go that not all lanes take: from here they are merged into registers, in one place for all operations.
@@ -238,7 +289,7 @@ macro_rules! frequent {
     (($inst:ident, $regs:ident) $($name:ident: $pattern:pat
         => $kind:ident($($source:ident: $words:ident),*) $result:expr;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Frequent { $($name,)* }
+        enum Frequent { $($name,)* }
 
         impl Frequent {
             fn of(op: Op) -> Option<Frequent> {
@@ -253,10 +304,10 @@ macro_rules! frequent {
         /// that is all of them.
         #[inline(always)]
         pub(crate) fn execute<const N: usize>(
-            Decoded { op, sources, result }: &Decoded,
+            LaneOperation { op, sources, result }: &LaneOperation,
             inst: &Inst,
             regs: &mut Registers<'_, N>,
-            constants: &[[u32; N]],
+            constants: &[ConstantRow],
             spare: &mut Spare<N>,
             (full, mask): (bool, LaneMask),
         ) {

@@ -19,7 +19,7 @@ mod convert;
 mod exact;
 mod float;
 pub(crate) mod format;
-pub(crate) mod frequent;
+pub mod frequent;
 mod half;
 mod integer;
 mod moves;

@@ -133,9 +133,9 @@ fn run_path<const N: usize>(
                 patterns.written(&step.moves);
             }
             match step.kind {
-                Kind::Lanes => {
+                Kind::Lanes(operation) => {
                     let (registers, constants) = (&mut reached.registers, constants.rows());
-                    frequent::execute(&step.decoded, inst, registers, constants, spare, (full, mask));
+                    frequent::execute(&operation, inst, registers, constants, spare, (full, mask));
                 }
                 Kind::Branch if mask == path.mask => match inst.src[0] {
                     Operand::Imm(target) => break Stop::Branch(target as usize),

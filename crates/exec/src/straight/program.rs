@@ -5,17 +5,17 @@ use std::ops::Range;
 use warploom_isa::{Access, Dst, Guard, Inst, Kernel, Op, Operand, Pc, Space, Special, Value};
 
 use crate::execute::special::of_launch;
-use crate::lanes::frequent::{Constants, Decoded, Frequent, Row};
+use crate::lanes::frequent::{Constants, LaneOperation};
 use crate::launch::Launch;
 use crate::straight::words::{MAX_WORDS, Patterns, Words};
 
 /// How an instruction is executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     /// Not decoded yet.
     New,
-    /// As [`Step::decoded`].
-    Lanes,
+    /// A frequent lane operation.
+    Lanes(LaneOperation),
     /// Perhaps a lane operation that is not among the frequent ones.
     RareLanes,
     /// To one place.
@@ -39,7 +39,6 @@ pub(super) struct Step {
     pub(super) moves: Range<usize>,
     /// Index into [`Program::words`].
     pub(super) words: usize,
-    pub(super) decoded: Decoded,
     pub(super) inst: Inst,
 }
 
@@ -48,7 +47,7 @@ pub(crate) struct Program<const N: usize> {
     pub(super) steps: Vec<Step>,
     pub(super) words: Vec<Words>,
     pub(super) patterns: Patterns<N>,
-    pub(super) constants: Constants<N>,
+    pub(super) constants: Constants,
     /// By register, in any function: several loads and stores take it as their base address, or its upper half.
     bases: Vec<bool>,
     /// Loads, and stores, can be made in runs.
@@ -61,21 +60,14 @@ pub(crate) struct Program<const N: usize> {
 impl<const N: usize> Program<N> {
     /// Nothing is decoded yet. With `notes_stores`, somebody wants to know of each store.
     pub(crate) fn new(launch: &Launch<'_>, notes_stores: bool) -> Self {
-        let new = |inst: &Inst| Step {
-            kind: Kind::New,
-            plain: true,
-            moves: 0..0,
-            words: 0,
-            decoded: Decoded { op: Frequent::Mov32, sources: [Row::default(); 3], result: 0 },
-            inst: *inst,
-        };
+        let new = |inst: &Inst| Step { kind: Kind::New, plain: true, moves: 0..0, words: 0, inst: *inst };
         let checked = launch.check_uninitialised;
         let bases = bases(launch.kernel);
         Program {
             steps: launch.kernel.code.iter().map(new).collect(),
             words: Vec::new(),
             patterns: Patterns::new(bases.len()),
-            constants: Constants::new(),
+            constants: Constants::default(),
             bases,
             loads: !checked,
             stores: !checked && !notes_stores,
@@ -86,7 +78,7 @@ impl<const N: usize> Program<N> {
     /// Whether a run that begins here executes anything, as far as is known.
     #[inline(always)]
     pub(crate) fn begins(&self, pc: Pc) -> bool {
-        self.steps[pc.index()].kind != Kind::Other
+        !matches!(self.steps[pc.index()].kind, Kind::Other)
     }
 
     #[cold]
@@ -102,46 +94,38 @@ impl<const N: usize> Program<N> {
                 moves_base |= self.bases[words].contains(&true);
             }
         });
-        let (kind, decoded, words) = self.kind(launch, inst);
+        let (kind, words) = self.kind(launch, inst);
         let step = &mut self.steps[pc.index()];
         step.kind = kind;
         step.moves = if moves_base { first..end } else { 0..0 };
         step.plain = inst.guard == Guard::Always && !moves_base;
-        if let Some(decoded) = decoded {
-            step.decoded = decoded;
-        }
         if let Some(words) = words {
             step.words = self.words.len();
             self.words.push(words);
         }
     }
 
-    fn kind(&mut self, launch: &Launch<'_>, inst: &Inst) -> (Kind, Option<Decoded>, Option<Words>) {
+    fn kind(&mut self, launch: &Launch<'_>, inst: &Inst) -> (Kind, Option<Words>) {
         let kernel = launch.kernel;
-        // Global addresses are generic ones already.
-        let op = match inst.op {
-            Op::ToGeneric(Space::Global, ty) | Op::FromGeneric(Space::Global, ty) => Op::Mov(ty),
-            op => op,
-        };
-        let known = match op {
+        let known = match inst.op {
             Op::Special(special) => of_launch(launch, special).map(|value| (u64::from(value), false)),
             Op::Ld { access, wide } if self.loads && wide == access.ty.is_wide() => {
                 known(launch, inst, access)
             }
             _ => None,
         };
-        let decoded = match known {
-            Some((value, wide)) => Decoded::constant(inst, value, wide, &mut self.constants),
-            None => Decoded::of(&Inst { op, ..*inst }, &mut self.constants, &kernel.imms),
+        let operation = match known {
+            Some((value, wide)) => LaneOperation::constant(inst, value, wide, &mut self.constants),
+            None => LaneOperation::of(inst, &mut self.constants, &kernel.imms),
         };
-        if decoded.is_some() {
-            return (Kind::Lanes, decoded, None);
+        if let Some(operation) = operation {
+            return (Kind::Lanes(operation), None);
         }
         if let Some(words) = self.words(kernel, inst) {
-            return (Kind::Words, None, Some(words));
+            return (Kind::Words, Some(words));
         }
         use Special::{CtaidX, CtaidY, CtaidZ, TidX, TidY, TidZ};
-        let kind = match op {
+        let kind = match inst.op {
             Op::Bra => Kind::Branch,
             Op::Special(TidX | TidY | TidZ | CtaidX | CtaidY | CtaidZ) => Kind::Special,
             Op::Ssy | Op::Nop | Op::Prefetch | Op::Fence(..) => Kind::Nothing,
@@ -150,7 +134,7 @@ impl<const N: usize> Program<N> {
             }
             _ => Kind::RareLanes,
         };
-        (kind, None, None)
+        (kind, None)
     }
 
     /// A load or store of one, two or four whole words.

@@ -13,7 +13,7 @@ use std::ops::Range;
 use warploom_isa::Space;
 
 use crate::kit::lane_mask::LaneMask;
-use crate::lanes::frequent::{Row, Spare};
+use crate::lanes::frequent::{ConstantRow, Row, Spare};
 use crate::lanes::{merge, spread};
 use crate::memory::store::Memory;
 use crate::straight::Reached;
@@ -142,7 +142,7 @@ impl<const N: usize> Pattern<N> {
         &mut self,
         words: &mut Words,
         reached: &Reached<'_, N>,
-        constants: &[[u32; N]],
+        constants: &[ConstantRow],
         (full, mask): (bool, LaneMask),
     ) -> Option<()> {
         let registers = reached.registers.words as &[_];
@@ -308,7 +308,7 @@ pub(super) fn transfer<const N: usize>(
     words: &mut Words,
     (pattern, now): (&mut Pattern<N>, (u64, u64)),
     reached: &mut Reached<'_, N>,
-    constants: &[[u32; N]],
+    constants: &[ConstantRow],
     spare: &mut Spare<N>,
     (full, mask): (bool, LaneMask),
 ) -> bool {
@@ -400,7 +400,7 @@ fn store<const N: usize, const COUNT: usize>(
     words: &Words,
     (pattern, shift): (&Pattern<N>, u32),
     registers: &[[u32; N]],
-    constants: &[[u32; N]],
+    constants: &[ConstantRow],
     data: &mut [[u8; 4]],
     (full, mask): (bool, LaneMask),
 ) {
@@ -440,7 +440,7 @@ fn move_local<const N: usize>(
     words: &Words,
     (pattern, shift): (&Pattern<N>, u32),
     registers: &mut [[u32; N]],
-    constants: &[[u32; N]],
+    constants: &[ConstantRow],
     local: &mut Vec<[u32; N]>,
     (full, mask): (bool, LaneMask),
 ) {

@@ -7,7 +7,6 @@ use crate::time::aggregator::{Aggregator, MakeFirmware, Unit};
 use crate::time::machine::Dispatch;
 use crate::time::machine::firmware::contexts;
 use crate::time::sm::Context;
-use crate::time::sm::front_end::decode::Decoded;
 use crate::time::sm::front_end::decode::decode;
 
 impl Gpu {
@@ -72,7 +71,7 @@ impl Gpu {
         let events = timing.trace.as_ref().map(|options| Events::new(&options.cycles, options.max_bytes));
         let handle = Aggregator::new(events);
         let firmware = (firmware(handle.clone()), handle.clone());
-        let code: Vec<Vec<Decoded>> = launches.iter().map(|launch| decode(launch.kernel, &chip)).collect();
+        let code: Vec<_> = launches.iter().map(|launch| decode(launch.kernel, &chip)).collect();
         let contexts = contexts(&launches, &code);
         let context = Context { others: &contexts[1..], ..contexts[0] };
         let unit = Unit::new(&chip, &launches, firmware, self.side.now());

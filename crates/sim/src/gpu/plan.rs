@@ -17,7 +17,7 @@ use crate::time::machine::Suspended;
 use crate::time::machine::firmware::contexts;
 use crate::time::machine::plan::{Move, MoveFrom, PieceWork, Plan};
 use crate::time::sm::Context;
-use crate::time::sm::front_end::decode::Decoded;
+use crate::time::sm::front_end::decode::Code;
 use crate::time::sm::front_end::decode::decode;
 use crate::time::sm::front_end::fetch::CODE_BASE;
 use crate::time::sm::load_store::constant_base;
@@ -70,7 +70,7 @@ pub struct PlanRun {
 pub(super) struct Begun {
     kernels: Vec<BegunKernel>,
     /// By kernel.
-    code: Vec<Vec<Decoded>>,
+    code: Vec<Code>,
     pieces: usize,
     /// CTAs of all kernels.
     ctas: u64,

@@ -139,11 +139,11 @@ impl TimedGrid<'_> {
         let Launch { chip, kernel, params, constants, .. } = *self.launch;
         let code = decode(kernel, chip);
         if chip.l2.host_writes {
-            let bytes = code.len() as u64 * u64::from(chip.fetch.instruction_bytes);
+            let bytes = code.instructions.len() as u64 * u64::from(chip.fetch.instruction_bytes);
             side.write_by_host(CODE_BASE, bytes);
             side.write_by_host(CONSTANT_BASE, params.len().max(constants.len()) as u64);
         }
-        let context = Context { launch: self.launch, code: &code, code_start: 0, others: &[] };
+        let context = Context::new(self.launch, &code, 0);
         let run = TimedRun {
             context,
             timing: self.timing,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::exec::memory::store::OutOfMemory;
 use crate::time::aggregator::AggregatorStats;
+use crate::time::sm::front_end::decode::Code;
 
 /// Memory for the state of warps that yield: as much as was ever needed at once. Areas are reused.
 #[derive(Debug, Default)]
@@ -45,13 +46,13 @@ impl SaveAreas {
 
 /// The context of each kernel that firmware can start, or of a plan, by number. Kernels do not share lines of the
 /// instruction cache.
-pub(crate) fn contexts<'a>(launches: &'a [Launch<'a>], code: &'a [Vec<Decoded>]) -> Vec<Context<'a>> {
+pub(crate) fn contexts<'a>(launches: &'a [Launch<'a>], code: &'a [Code]) -> Vec<Context<'a>> {
     let fetch = &launches[0].chip.fetch;
     let per_line = fetch.cache.line_bytes / fetch.instruction_bytes;
     let mut code_start = 0;
-    let context = |(launch, code): (&'a Launch<'a>, &'a Vec<Decoded>)| {
-        let context = Context { launch, code, code_start, others: &[] };
-        code_start += (code.len() as u32).next_multiple_of(per_line);
+    let context = |(launch, code): (&'a Launch<'a>, &'a Code)| {
+        let context = Context::new(launch, code, code_start);
+        code_start += (code.instructions.len() as u32).next_multiple_of(per_line);
         context
     };
     launches.iter().zip(code).map(context).collect()

@@ -77,7 +77,6 @@ use crate::time::network::message::{Reply, Request};
 use crate::time::network::node::{Node, NodePorts};
 use crate::time::sched::Policy;
 use crate::time::sched::accuracy::Branches;
-use crate::time::sm::front_end::decode::Decoded;
 use crate::time::sm::issue::spin_unit::SpinUnit;
 use crate::time::sm::load_store::messages::Purpose;
 use crate::time::sm::probe::Probe;

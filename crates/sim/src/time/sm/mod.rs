@@ -27,6 +27,7 @@ use smallvec::SmallVec;
 use crate::chip::Chip;
 use crate::exec::execute::{Cta, Effects};
 use crate::exec::fault::Fault;
+use crate::exec::lanes::frequent::ConstantRow;
 use crate::exec::launch::Launch;
 use crate::exec::locks::holders::{SharedLocks, WarpName};
 use crate::exec::notes::Notes;
@@ -46,7 +47,7 @@ use crate::time::sm::cycle::Event;
 use crate::time::sm::dispatched::Dispatched;
 use crate::time::sm::execution_units::ExecutionUnits;
 use crate::time::sm::fences::Fences;
-use crate::time::sm::front_end::decode::{Decoded, ExecUnit};
+use crate::time::sm::front_end::decode::{Code, Decoded, ExecUnit};
 use crate::time::sm::front_end::fetch::Fetch;
 use crate::time::sm::issue::SilentAtomics;
 use crate::time::sm::issue::schedule::{ReadyWarps, Scheduler};
@@ -65,6 +66,8 @@ use crate::time::sm::watch::Watch;
 pub(crate) struct Context<'a> {
     pub launch: &'a Launch<'a>,
     pub code: &'a [Decoded],
+    /// What its lane operations have as immediates.
+    pub constants: &'a [ConstantRow],
     /// Where the code begins, in instructions, so that kernels do not share lines of the instruction cache.
     pub code_start: u32,
     /// Kernels that run besides this one, which is number 0: firmware can start them, or they run together.
@@ -72,6 +75,12 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
+    /// The context of a kernel without others.
+    pub(crate) fn new(launch: &'a Launch<'a>, code: &'a Code, code_start: u32) -> Context<'a> {
+        let Code { instructions, constants } = code;
+        Context { launch, code: instructions, constants: constants.rows(), code_start, others: &[] }
+    }
+
     /// The context of kernel number `kernel`. That of another kernel has no `others` and returns itself.
     #[inline(always)]
     pub(crate) fn of(&self, kernel: u16) -> &Context<'a> {

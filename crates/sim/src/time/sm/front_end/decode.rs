@@ -7,6 +7,7 @@ use warploom_isa::{
 
 use crate::chip::Chip;
 use crate::chip::timing::{FenceScope, OperationTimes, UnitSpec};
+use crate::exec::lanes::frequent::{Constants, LaneOperation};
 use crate::time::sm::front_end::operation::Operation;
 use crate::time::sm::issue::scoreboard::RegSet;
 use crate::time::sm::load_store::transfer::skips_l1;
@@ -110,12 +111,22 @@ pub(crate) enum SpinRole {
     LockBranch,
 }
 
+/// A kernel's code as the pipeline sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Code {
+    pub instructions: Vec<Decoded>,
+    /// What lane operations have as immediates.
+    pub constants: Constants,
+}
+
 /// One instruction as the pipeline sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoded {
     pub unit: ExecUnit,
     pub class: Class,
     pub operation: Operation,
+    /// What it computes, if that is a frequent operation on registers.
+    pub lanes: Option<LaneOperation>,
     /// From operands to result.
     pub latency_cycles: u32,
     /// Cycles before its unit can start another instruction.
@@ -156,8 +167,10 @@ pub(crate) struct Decoded {
     pub skips_l1: bool,
 }
 
-pub(crate) fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
-    let mut code: Vec<Decoded> = kernel.code.iter().map(|inst| one(kernel, chip, inst)).collect();
+pub(crate) fn decode(kernel: &Kernel, chip: &Chip) -> Code {
+    let mut constants = Constants::default();
+    let of_inst = |inst| one(kernel, chip, inst, &mut constants);
+    let mut code: Vec<Decoded> = kernel.code.iter().map(of_inst).collect();
     kernel.aggregated.iter().for_each(|pc| code[pc.index()].aggregated = true);
     for pc in 1..code.len() {
         let [before, inst] = [&kernel.code[pc - 1], &kernel.code[pc]];
@@ -223,10 +236,10 @@ pub(crate) fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
     if chip.units.yield_cycles > 0 {
         mark_yields(kernel, &mut code);
     }
-    code
+    Code { instructions: code, constants }
 }
 
-fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
+fn one(kernel: &Kernel, chip: &Chip, inst: &Inst, constants: &mut Constants) -> Decoded {
     let (mut needs, mut writes) = (RegSet::default(), RegSet::default());
     let mut reads = Vec::new();
     let mut written = 0;
@@ -283,6 +296,7 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         unit,
         class,
         operation: Operation::of(inst.op, class),
+        lanes: LaneOperation::of(inst, constants, &kernel.imms),
         latency_cycles,
         initiation_cycles,
         needs,

@@ -143,7 +143,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 } else if let Op::Wgmma(_) = inst.op {
                     entry.products.get_or_insert_default().begin(times.written);
                 }
-                if lanes::execute(inst, &mut warp.registers(&activation), &kernel.imms, mask) {
+                let registers = &mut warp.registers(&activation);
+                let is_done = match &decoded.lanes {
+                    Some(operation) => {
+                        operation.execute(inst, registers, context.constants, mask);
+                        true
+                    }
+                    None => lanes::execute(inst, registers, &kernel.imms, mask),
+                };
+                if is_done {
                     Ok(entry.goes_on(&mut warp.control, path.pc))
                 } else {
                     // Rebuilt, so that the struct is in memory only on this path.
