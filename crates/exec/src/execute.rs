@@ -547,7 +547,7 @@ fn split_off<const N: usize>(warp: &mut Warp<N>, path: Group, mask: LaneMask) {
 }
 
 /// Lanes of the current path take a branch.
-pub(crate) fn branch(control: &mut Control, inst: &Inst, path: Group, mask: LaneMask) {
+pub fn branch(control: &mut Control, inst: &Inst, path: Group, mask: LaneMask) {
     let (Operand::Imm(target), Operand::Imm(reconverge)) = (inst.src[0], inst.src[1]) else {
         unreachable!("a linked branch has a target and a reconvergence point")
     };

@@ -53,7 +53,7 @@ impl<const N: usize> Addresses<N> {
 
     /// As [`Addresses::of`] for addresses of 32 bits, of which twice as many fit a vector of the host.
     #[inline(always)]
-    fn of_narrow(lanes: [u32; N], mask: LaneMask) -> Self {
+    pub(super) fn of_narrow(lanes: [u32; N], mask: LaneMask) -> Self {
         let step = lanes[1].wrapping_sub(lanes[0]);
         let [first, stride, last] = [lanes[0], step, lanes[N - 1]].map(u64::from);
         // Otherwise lanes wrap around or go downwards, or the last one tells that they have no pattern.

@@ -12,3 +12,4 @@ mod serve;
 pub mod shared;
 pub mod store;
 mod texture;
+pub mod word;

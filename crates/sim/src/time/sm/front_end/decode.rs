@@ -8,6 +8,7 @@ use warploom_isa::{
 use crate::chip::Chip;
 use crate::chip::timing::{FenceScope, OperationTimes, UnitSpec};
 use crate::exec::lanes::frequent::{Constants, LaneOperation};
+use crate::exec::memory::word::SharedWord;
 use crate::time::sm::front_end::operation::Operation;
 use crate::time::sm::issue::scoreboard::RegSet;
 use crate::time::sm::load_store::transfer::skips_l1;
@@ -127,6 +128,8 @@ pub(crate) struct Decoded {
     pub operation: Operation,
     /// What it computes, if that is a frequent operation on registers.
     pub lanes: Option<LaneOperation>,
+    /// What it loads, if that is a word of shared memory in each lane.
+    pub shared_word: Option<SharedWord>,
     /// From operands to result.
     pub latency_cycles: u32,
     /// Cycles before its unit can start another instruction.
@@ -297,6 +300,7 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst, constants: &mut Constants) -> 
         class,
         operation: Operation::of(inst.op, class),
         lanes: LaneOperation::of(inst, constants, &kernel.imms),
+        shared_word: SharedWord::of(inst),
         latency_cycles,
         initiation_cycles,
         needs,

@@ -15,7 +15,7 @@ pub(crate) mod spin_unit;
 use warploom_isa::{BarMode, ClusterBar, Dst, Guard, Inst, Op, Operand, Pc, Scope};
 
 use crate::chip::Chip;
-use crate::exec::execute::{Execution, Next};
+use crate::exec::execute::{Execution, Next, branch};
 use crate::exec::fault::{Fault, Place};
 use crate::exec::lanes;
 use crate::exec::locks::holders::{WarpName, is_exclusive, shared_offset};
@@ -271,7 +271,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let Some(resident) = &mut self.residents[occupant.resident()] else {
                 unreachable!("{IS_RESIDENT}")
             };
-            execution.step(&mut resident.cta, &mut resident.warps, occupant.warp(), path, None)?;
+            let control = &mut resident.warps[occupant.warp()].control;
+            if mask.is_empty() {
+                control.advance();
+            } else {
+                branch(control, inst, path, mask);
+            }
             return Ok(false);
         }
         // Rebuilt, so that the struct is in memory only on this path.
@@ -449,8 +454,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 Op::St(_) | Op::Atom(..) | Op::CpAsync(_) | Op::SurfaceSt(_) | Op::SurfaceRed(..)
             );
         let shared_before = watched.then(|| cta.shared.bytes.clone());
-        let mut reach = execution.reach(cta);
-        access.begin(&mut reach, warp, inst)?;
+        if !decoded.shared_word.is_some_and(|word| access.begin_word(word, warp, &cta.shared)) {
+            let mut reach = execution.reach(cta);
+            access.begin(&mut reach, warp, inst)?;
+            if reach.uninitialised.is_some() {
+                execution.uninitialised = reach.uninitialised;
+            }
+        }
         let goes_on = entry.goes_on(&mut warp.control, path.pc);
         // Machine code does so only if all lanes take part.
         transfer.pending.aggregated = decoded.aggregated && mask == LaneMask::first_lanes(N as u32);
@@ -471,9 +481,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.agenda.events.push(until, Event::Wake { slot, life: entry.occupant.life });
         }
         self.memory.stats.global_lanes += u64::from(access.lanes.global.count());
-        if reach.uninitialised.is_some() {
-            execution.uninitialised = reach.uninitialised;
-        }
         if let Some(mut races) = context.launch.races() {
             races.access(kernel, cta, warp, access);
         }
