@@ -74,11 +74,11 @@ pub fn run_rest<'a, const N: usize>(
         }),
     };
     let total = launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
-    let waits = Waits::new(launch.kernel);
+    let (waits, repeats_wait) = (Waits::new(launch.kernel), repeats_wait(launch.kernel));
     let mut machine = Machine::<N> {
         launch,
         execution,
-        program: Program::new(launch, !waits.polls.is_empty()),
+        program: Program::new(launch, !waits.polls.is_empty(), &repeats_wait),
         residents: Vec::new(),
         first,
         next_cta: first,
@@ -86,7 +86,7 @@ pub fn run_rest<'a, const N: usize>(
         thread_instructions: 0,
         uninitialised: UninitialisedReads::default(),
         access: WarpAccess::default(),
-        repeats_wait: repeats_wait(launch.kernel),
+        repeats_wait,
         waits,
         repetition: Repetition::new(launch.kernel, launch.chip.hang.suspect_cycles),
         rounds: 0,
@@ -467,8 +467,8 @@ impl<const N: usize> Machine<'_, N> {
         let runs = !self.repetition.notes() && self.waits.circle.is_none() && self.launch.races.is_none();
         while self.execution.clock < end {
             if runs
-                && let Some((path, _)) = warps[warp].control.straight()
-                && self.program.begins(path.pc)
+                && let Some(stretch) = warps[warp].control.straight()
+                && self.program.begins(stretch.path.pc)
                 && let Global::Now(memory) = &mut self.execution.memory
             {
                 let launch = self.launch;

@@ -20,7 +20,7 @@ use crate::lanes::frequent::{self, Spare};
 use crate::lanes::{self, Registers, all_lanes};
 use crate::launch::Launch;
 use crate::memory::store::Memory;
-use crate::warp::control::{Activation, Control, Group};
+use crate::warp::control::{Activation, Control, Group, Stretch};
 
 use program::Kind;
 pub(crate) use program::Program;
@@ -62,21 +62,23 @@ pub(crate) fn run<const N: usize>(
     let mut spare = [[0; N]; 2];
     program.patterns.forget();
     while ran.instructions < most
-        && let Some((path, until)) = control.straight()
+        && let Some(stretch) = control.straight()
         && control.running().is_some_and(|(_, of_path)| of_path == activation)
     {
-        let most = most - ran.instructions;
-        let (pc, mut executed, why) = run_path(program, reached, &mut spare, (path, until), most);
-        control.arrive(pc);
-        let goes_on = match (&*control, why) {
-            (_, Why::Met) => executed > 0,
-            (Control::Stack(_), Why::Diverges(taken)) => {
+        let (path, parted) = (stretch.path, control.is_parted());
+        let stretch = Stretch { most: stretch.most.min(most - ran.instructions), ..stretch };
+        let (pc, mut executed, why) = run_path(program, reached, &mut spare, &stretch, parted);
+        control.arrive(pc, executed);
+        let goes_on = match why {
+            Why::Met => executed > 0,
+            Why::Diverges(taken) => {
+                debug_assert_eq!(control.current(), Some(Group { pc, mask: path.mask }));
                 let inst = &reached.launch.kernel.code[pc.index()];
                 branch(control, inst, Group { pc, mask: path.mask }, taken);
                 executed += 1;
                 true
             }
-            _ => false,
+            Why::Other => false,
         };
         ran.instructions += executed;
         ran.thread_instructions += executed * u64::from(path.mask.0.count_ones());
@@ -97,24 +99,25 @@ enum Why {
     Other,
 }
 
-/// Executes at most `most` instructions of a path, up to pc `until`. Returns the pc at which the path is then, and how
-/// many instructions it has executed.
+/// Executes a stretch of a path, beside which there are others if the warp is `parted`. Returns the pc at which the path
+/// is then, and how many instructions it has executed.
 #[inline(always)]
 fn run_path<const N: usize>(
     program: &mut Program<N>,
     reached: &mut Reached<'_, N>,
     spare: &mut Spare<N>,
-    (path, until): (Group, Pc),
-    most: u64,
+    &Stretch { path, until, ref within, most }: &Stretch,
+    parted: bool,
 ) -> (Pc, u64, Why) {
     let launch = reached.launch;
     let is_full = |mask: LaneMask| mask & all_lanes::<N>() == all_lanes::<N>();
     let path_is_full = is_full(path.mask);
     let (mut at, until, mut left) = (path.pc.index(), until.index(), most as usize);
+    let within = within.start.index()..within.end.index();
     let mut why = Why::Met;
-    while left > 0 && at != until {
+    while left > 0 && at != until && within.contains(&at) {
         // As far as the next instruction that is elsewhere: there is nothing else to ask for in between.
-        let end = at.saturating_add(left).min(program.steps.len());
+        let end = at.saturating_add(left).min(program.steps.len()).min(within.end);
         let end = if at < until { end.min(until) } else { end };
         let Program { steps, words, patterns, constants, .. } = program;
         let mut ahead = steps[at..end].iter_mut();
@@ -136,6 +139,10 @@ fn run_path<const N: usize>(
                 Kind::Lanes(operation) => {
                     let (registers, constants) = (&mut reached.registers, constants.rows());
                     frequent::execute(&operation, inst, registers, constants, spare, (full, mask));
+                }
+                // Who waits lets the other paths run then.
+                Kind::Branch if step.repeats_wait && (parted || !mask.is_empty() && mask != path.mask) => {
+                    break Stop::Before;
                 }
                 Kind::Branch if mask == path.mask => match inst.src[0] {
                     Operand::Imm(target) => break Stop::Branch(target as usize),

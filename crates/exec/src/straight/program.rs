@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use warploom_isa::{Access, Dst, Guard, Inst, Kernel, Op, Operand, Pc, Space, Special, Value};
 
+use crate::chip::Divergence;
 use crate::execute::special::of_launch;
 use crate::lanes::frequent::{Constants, LaneOperation};
 use crate::launch::Launch;
@@ -39,6 +40,8 @@ pub(super) struct Step {
     pub(super) moves: Range<usize>,
     /// Index into [`Program::words`].
     pub(super) words: usize,
+    /// It is the branch of a loop that waits for other threads, which may be of its warp.
+    pub(super) repeats_wait: bool,
     pub(super) inst: Inst,
 }
 
@@ -58,13 +61,22 @@ pub(crate) struct Program<const N: usize> {
 }
 
 impl<const N: usize> Program<N> {
-    /// Nothing is decoded yet. With `notes_stores`, somebody wants to know of each store.
-    pub(crate) fn new(launch: &Launch<'_>, notes_stores: bool) -> Self {
-        let new = |inst: &Inst| Step { kind: Kind::New, plain: true, moves: 0..0, words: 0, inst: *inst };
+    /// Nothing is decoded yet. With `notes_stores`, somebody wants to know of each store. `repeats_wait` has the branches,
+    /// by pc, after which a path that waits lets others of its warp run.
+    pub(crate) fn new(launch: &Launch<'_>, notes_stores: bool, repeats_wait: &[bool]) -> Self {
+        let independent = launch.chip.sm.divergence == Divergence::IndependentThreads;
+        let new = |(inst, &repeats_wait): (&Inst, &bool)| Step {
+            repeats_wait: repeats_wait && independent,
+            kind: Kind::New,
+            plain: true,
+            moves: 0..0,
+            words: 0,
+            inst: *inst,
+        };
         let checked = launch.check_uninitialised;
         let bases = bases(launch.kernel);
         Program {
-            steps: launch.kernel.code.iter().map(new).collect(),
+            steps: launch.kernel.code.iter().zip(repeats_wait).map(new).collect(),
             words: Vec::new(),
             patterns: Patterns::new(bases.len()),
             constants: Constants::default(),

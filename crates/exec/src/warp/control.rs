@@ -4,6 +4,8 @@
 //! A *path* is a set of lanes at one pc in one activation of a function. The machine asks for the current path,
 //! executes its instruction, and reports where the lanes continue.
 
+use std::ops::Range;
+
 use warploom_isa::Pc;
 
 use crate::kit::lane_mask::LaneMask;
@@ -44,6 +46,26 @@ pub struct Caller {
 pub struct Group {
     pub pc: Pc,
     pub mask: LaneMask,
+}
+
+/// How far the current path of a warp goes on, whatever the others do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) path: Group,
+    /// Until it is here.
+    pub(crate) until: Pc,
+    /// And no longer than it stays in this part of the code.
+    pub(crate) within: Range<Pc>,
+    /// And for no more instructions.
+    pub(crate) most: u64,
+}
+
+impl Stretch {
+    /// Nothing but a place ends it.
+    #[inline(always)]
+    pub(crate) fn until(path: Group, until: Pc) -> Stretch {
+        Stretch { path, until, within: Pc(0)..Pc::RETURN, most: u64::MAX }
+    }
 }
 
 /// Lanes that enter a function.
@@ -119,16 +141,19 @@ impl Control {
         forward!(self, inner => inner.advance())
     }
 
-    /// The current path, and where it meets others, if it runs up to there whatever the other paths do.
+    /// How far the current path goes on whatever the other paths do, if it does.
     #[inline(always)]
-    pub(crate) fn straight(&self) -> Option<(Group, Pc)> {
+    pub(crate) fn straight(&self) -> Option<Stretch> {
         forward!(self, inner => inner.straight())
     }
 
-    /// The current path has run straight on to `pc`.
+    /// The current path has run so many instructions of its stretch, and is at `pc`.
     #[inline(always)]
-    pub(crate) fn arrive(&mut self, pc: Pc) {
-        forward!(self, inner => inner.arrive(pc))
+    pub(crate) fn arrive(&mut self, pc: Pc, ran: u64) {
+        match self {
+            Control::Stack(stack) => stack.arrive(pc),
+            Control::Independent(splits) => splits.arrive(pc, ran),
+        }
     }
 
     /// The current path splits into `groups`, which partition its lanes; they reconverge at `reconverge`.

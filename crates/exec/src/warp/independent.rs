@@ -4,7 +4,7 @@ use warploom_isa::Pc;
 
 use crate::kit::lane_mask::LaneMask;
 use crate::warp::Since;
-use crate::warp::control::{Activation, Entry, Group, Wait};
+use crate::warp::control::{Activation, Entry, Group, Stretch, Wait};
 
 /// Instructions after which a path that could run but did not counts as starving.
 const STARVATION: u32 = 256;
@@ -68,6 +68,11 @@ impl Split {
         self.reconvergences.last().is_some_and(|m| self.is_at(m) && !(m.lanes & live & !self.mask).is_empty())
     }
 
+    /// Whether it is deeper in calls, or else lower in pc.
+    fn comes_before(&self, other: &Split) -> bool {
+        (other.frames.len(), self.pc) < (self.frames.len(), other.pc)
+    }
+
     fn is_at(&self, point: &Reconvergence) -> bool {
         point.at == self.pc && point.depth == self.frames.len()
     }
@@ -101,15 +106,51 @@ impl Splits {
         Some((Group { pc: split.pc, mask: split.mask }, split.frames.last()?))
     }
 
-    /// With several paths, which one runs is decided after each instruction.
     #[inline(always)]
-    pub(crate) fn straight(&self) -> Option<(Group, Pc)> {
-        Some((self.current().filter(|_| !self.is_parted())?, Pc::RETURN))
+    pub(crate) fn straight(&self) -> Option<Stretch> {
+        let path = self.current()?;
+        if self.is_parted() { self.stretch(path) } else { Some(Stretch::until(path, Pc::RETURN)) }
+    }
+
+    /// Which of several paths runs is decided after each instruction. It stays the present one until it comes to where
+    /// it meets others, or past one that then is lower in pc, or its turn is over.
+    fn stretch(&self, path: Group) -> Option<Stretch> {
+        let (present, live) = (&self.splits[self.current], self.live());
+        let others = || self.splits.iter().enumerate().filter(|&(at, _)| at != self.current);
+        let most = match self.quantum {
+            0 => STARVATION.saturating_sub(self.ran + 1).min(PATIENCE.saturating_sub(self.patience + 1)),
+            quantum => quantum,
+        };
+        // It has had its quantum, and another one comes first.
+        let is_last =
+            |split: &Split| split.is_stopped() || split.is_early(live) || present.comes_before(split);
+        if self.quantum == 0 && !others().all(|(_, split)| is_last(split)) {
+            return None;
+        }
+        let places = others().map(|(_, split)| split.pc);
+        let (mut first, mut end) = (Pc(0), Pc::RETURN);
+        for pc in places.chain(present.reconvergences.last().map(|point| point.at)) {
+            if pc > path.pc {
+                end = end.min(pc);
+            } else {
+                first = first.max(Pc(pc.0 + 1));
+            }
+        }
+        let runs = most > 0 && first <= path.pc;
+        runs.then_some(Stretch { path, until: Pc::RETURN, within: first..end, most: most.into() })
     }
 
     #[inline(always)]
-    pub(crate) fn arrive(&mut self, pc: Pc) {
+    pub(crate) fn arrive(&mut self, pc: Pc, ran: u64) {
         self.splits[self.current].pc = pc;
+        if ran > 0 && self.is_parted() {
+            // All but the last one changed nothing else.
+            let others = ran as u32 - 1;
+            self.ran += others;
+            self.patience += others;
+            self.quantum = self.quantum.saturating_sub(others);
+            self.reschedule();
+        }
     }
 
     pub fn is_parted(&self) -> bool {
@@ -296,22 +337,43 @@ impl Splits {
     /// Drops empty splits, merges those at the same place, wakes those whose lanes have arrived, and picks the next.
     fn reschedule(&mut self) {
         let current = self.splits.get(self.current).map(|s| s.mask);
-        self.splits.retain(|s| !s.mask.is_empty());
-        self.merge();
-        self.drop_reached();
-        self.wake_members();
-        // The split that holds the lanes of the current one, to let it finish its quantum.
-        let kept = current
-            .and_then(|mask| self.splits.iter().position(|s| !mask.is_empty() && s.mask & mask == mask));
+        // One look at all of them: mostly there is nothing to drop, to merge or to wake.
+        let (mut live, mut pcs) = (LaneMask::NONE, 0u64);
+        let (mut any_empty, mut perhaps_together, mut any_waits) = (false, false, false);
+        for split in &self.splits {
+            live |= split.mask;
+            any_empty |= split.mask.is_empty();
+            any_waits |= split.wait.is_some();
+            let pc = 1 << (split.pc.0 % u64::BITS);
+            perhaps_together |= pcs & pc != 0;
+            pcs |= pc;
+        }
+        if any_empty {
+            self.splits.retain(|s| !s.mask.is_empty());
+        }
+        if perhaps_together {
+            self.merge();
+        }
+        self.drop_reached(live);
+        if any_waits {
+            self.wake_members(live);
+        }
         self.ran += 1;
         self.patience += 1;
-        self.current = match kept.filter(|&at| self.quantum > 0 && !self.splits[at].is_stopped()) {
+        self.current = match self.kept(current) {
             Some(at) => {
                 self.quantum -= 1;
                 at
             }
-            None => self.pick(),
+            None => self.pick(live),
         };
+    }
+
+    /// The split that holds the lanes of the one that ran, to let it finish its quantum.
+    fn kept(&self, ran: Option<LaneMask>) -> Option<usize> {
+        let mask = ran.filter(|mask| self.quantum > 0 && !mask.is_empty())?;
+        let at = self.splits.iter().position(|s| s.mask & mask == mask)?;
+        (!self.splits[at].is_stopped()).then_some(at)
     }
 
     fn merge(&mut self) {
@@ -348,8 +410,7 @@ impl Splits {
     }
 
     /// Drops reconvergences that all lanes have reached.
-    fn drop_reached(&mut self) {
-        let live = self.live();
+    fn drop_reached(&mut self, live: LaneMask) {
         for split in &mut self.splits {
             while split.reconvergences.last().is_some_and(|m| {
                 m.depth > split.frames.len() || split.is_at(m) && (m.lanes & live & !split.mask).is_empty()
@@ -361,8 +422,7 @@ impl Splits {
 
     /// Wakes splits whose awaited lanes have arrived or ended. The members of a `bar.warp.sync` may wait at different
     /// places: they are released together once all live ones wait.
-    fn wake_members(&mut self) {
-        let live = self.live();
+    fn wake_members(&mut self, live: LaneMask) {
         for at in 0..self.splits.len() {
             let Some(Wait::Lanes { members, anywhere }) = self.splits[at].wait else { continue };
             let here = self.splits[at].mask;
@@ -389,10 +449,9 @@ impl Splits {
         }
     }
 
-    fn pick(&mut self) -> usize {
+    fn pick(&mut self, live: LaneMask) -> usize {
         self.quantum = 0;
         let (starving, impatient) = (self.ran >= STARVATION, self.patience >= PATIENCE);
-        let live = self.live();
         let sleeper = self.splits.iter().position(|s| s.asleep);
         // A path that waits for others to arrive also waits while they sleep.
         let can_run = |s: &Split| !s.is_stopped() && (sleeper.is_none() || impatient || !s.is_early(live));
@@ -491,6 +550,34 @@ mod tests {
         }
         splits.branch(&[go(1, 0b1110)], Pc(1));
         assert_eq!(splits.current(), Some(go(1, 0b1111)));
+    }
+
+    #[test]
+    fn a_stretch_is_as_many_single_steps() {
+        for spread in [10, 40, 300] {
+            let [mut steps, mut stretches] = [(); 2].map(|()| splits());
+            for splits in [&mut steps, &mut stretches] {
+                // Three paths, one of which meets another on its way, and all at the end.
+                splits.branch(&[go(1, 0b1110), go(2 + spread, 0b0001)], Pc(5 * spread));
+                splits.branch(&[go(3, 0b0110), go(2 + 2 * spread, 0b1000)], Pc(4 * spread));
+            }
+            let mut longest = 0;
+            while stretches.is_parted() {
+                let pc = stretches.current().unwrap().pc;
+                let room =
+                    |stretch: &Stretch| u64::from(stretch.within.end.0 - pc.0).min(stretch.most).min(90);
+                let ran = stretches.straight().as_ref().map_or(0, room);
+                longest = longest.max(ran);
+                match ran {
+                    0 => _ = stretches.advance(),
+                    ran => stretches.arrive(Pc(pc.0 + ran as u32), ran),
+                }
+                (0..ran.max(1)).for_each(|_| _ = steps.advance());
+                assert!(steps.is_as(&stretches), "{steps:?} is not {stretches:?}");
+            }
+            assert_eq!(stretches.current(), Some(go(5 * spread, 0b1111)));
+            assert!(longest >= u64::from(spread.min(80)) - 2, "{longest}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use warploom_isa::Pc;
 
 use crate::kit::lane_mask::LaneMask;
-use crate::warp::control::{Activation, Caller, Entry, Group, Wait};
+use crate::warp::control::{Activation, Caller, Entry, Group, Stretch, Wait};
 
 /// The top entry runs. An entry whose pc reaches its reconvergence point is popped; the entry below it then continues
 /// with all lanes that reconverged.
@@ -104,8 +104,8 @@ impl SimtStack {
     }
 
     #[inline(always)]
-    pub(crate) fn straight(&self) -> Option<(Group, Pc)> {
-        Some((self.current()?, self.entries.last()?.reconverge))
+    pub(crate) fn straight(&self) -> Option<Stretch> {
+        Some(Stretch::until(self.current()?, self.entries.last()?.reconverge))
     }
 
     #[inline(always)]

@@ -55,7 +55,7 @@ use crate::time::l2::lock_queue::LockQueues;
 use crate::time::machine::build::Builder;
 use crate::time::machine::clusters::Clusters;
 use crate::time::machine::coherence::Coherence;
-use crate::time::machine::crew::{Balance, Crew, Dealt, Held, Lent, Pace};
+use crate::time::machine::crew::{Balance, Crew, Dealt, Held, Lent, Pace, Threads};
 use crate::time::machine::deliveries::{Deliveries, Delivery};
 use crate::time::machine::errands::Errand;
 use crate::time::machine::firmware::SaveAreas;
@@ -97,6 +97,7 @@ pub(crate) struct MemorySide {
     parts: Vec<Parts>,
     /// The network of the last launch.
     network: Option<Network>,
+    threads: Threads,
 }
 
 /// Crossbars for a number of senders.
@@ -124,6 +125,7 @@ impl MemorySide {
             now: Cycle(0),
             parts: Vec::new(),
             network: None,
+            threads: Threads::default(),
         }
     }
 
@@ -233,7 +235,8 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         builder,
         partitions: Held::new(Dealt::new(std::mem::take(&mut side.partitions), 1)),
         balance: Balance::default(),
-        pace: Pace::new(threads),
+        pace: side.threads.pace(&launch.kernel.name, threads),
+        windows: 0,
         memory,
         side,
         start,
@@ -264,7 +267,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         // Firmware can start a CTA anywhere at any time.
         (0..sms).for_each(|id| _ = machine.sm(id, start));
     }
-    machine.go_on(threads)
+    machine.go_on()
 }
 
 /// The number of host threads for so many SMs: more than those would have nothing to do.
@@ -280,8 +283,8 @@ fn host_threads(options: &Options<'_>, sms: usize) -> usize {
 enum Progress {
     /// To the end of the launch, or to where the plan pauses.
     Ended,
-    /// For so long that it pays to start threads.
-    IsLong,
+    /// To where another number of threads works.
+    Paced,
 }
 
 /// The part of a window that one thread runs, or of an exchange.
@@ -363,6 +366,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     partitions: Held<Dealt<Partition>>,
     balance: Balance,
     pace: Pace,
+    /// How many it has run.
+    windows: u64,
     /// Read by all threads inside a window, changed only between windows.
     memory: &'a RwLock<&'a mut Memory>,
     side: &'a mut MemorySide,
@@ -422,21 +427,29 @@ struct Machine<'a, const N: usize, P: Probe> {
 /// Windows between reports of progress and looks at the interrupt flag.
 const WINDOWS_PER_LOOK: u64 = 64;
 
-/// The leader begins alone: many a launch is over before threads could be started.
-const ALONE: Duration = Duration::from_millis(1);
-
-/// Windows between looks at the clock meanwhile.
-const WINDOWS_ALONE: u64 = 8;
-
 impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
     /// Runs until the launch ends, the plan pauses, or it has to be stopped.
-    fn go_on(mut self, threads: usize) -> Stopped<'a, N, P> {
+    fn go_on(mut self) -> Stopped<'a, N, P> {
         let (context, memory) = (self.context, self.memory);
         let work = |share: &mut Share<N, P>| share.run(&context, memory);
-        let mut end = self.run(&Crew::ALONE, (threads > 1).then(Instant::now));
-        if let Ok(Progress::IsLong) = end {
-            end = Crew::with(threads, work, |crew| self.run(crew, None));
-        }
+        // They are the machine's own while it runs: a crew of them has a part of the machine.
+        let mut threads = std::mem::take(&mut self.side.threads);
+        self.pace.begin(Instant::now());
+        let end = loop {
+            let end = match self.pace.size() {
+                1 => self.run(&Crew::ALONE),
+                size => {
+                    self.pace.made(threads.make(self.pace.most()));
+                    Crew::with(&threads, size, work, |crew| self.run(crew))
+                }
+            };
+            if !matches!(end, Ok(Progress::Paced)) {
+                break end;
+            }
+        };
+        self.pace.end(Instant::now());
+        threads.keep(&context.launch.kernel.name, self.pace.clone());
+        self.side.threads = threads;
         let end = end.map(|_| ());
         self.deliver_all();
         // The host sees what coherent L1s hold and memory does not.
@@ -444,9 +457,8 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
         Stopped { machine: self, end }
     }
 
-    /// Runs with a crew. If the leader has begun alone at an instant, it stops when that is a while ago.
-    fn run(&mut self, crew: &Crew<Share<N, P>>, since: Option<Instant>) -> Result<Progress, Stop> {
-        let mut windows = 0u64;
+    /// Runs with a crew, until another one is wanted.
+    fn run(&mut self, crew: &Crew<Share<N, P>>) -> Result<Progress, Stop> {
         let mut now = self.exchanged;
         loop {
             if self.carry_out_plan(now) {
@@ -478,15 +490,12 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 self.look_for_hang(now)?;
             }
             self.take_sample(now);
-            windows += 1;
-            if windows.is_multiple_of(WINDOWS_PER_LOOK) {
+            self.windows += 1;
+            if self.windows.is_multiple_of(WINDOWS_PER_LOOK) {
                 self.look_outside()?;
             }
-            if let Some(since) = since
-                && windows.is_multiple_of(WINDOWS_ALONE)
-                && since.elapsed() > ALONE
-            {
-                return Ok(Progress::IsLong);
+            if self.pace.ends_window(Instant::now) {
+                return Ok(Progress::Paced);
             }
         }
         self.side.now = now;
@@ -530,7 +539,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
     /// Runs everything through a window: each thread its share, or one alone all of it.
     fn advance(&mut self, window: Range<Cycle>, crew: &Crew<Share<N, P>>) {
         self.noticed.clear();
-        let threads = if crew.others() > 0 { self.pace.next_window(Instant::now) } else { 1 };
+        let threads = 1 + crew.others();
         self.apart = threads > 1;
         if self.apart {
             if self.sms.hands() != threads {
@@ -556,7 +565,6 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
     }
 
     fn advance_together(&mut self, window: Range<Cycle>, crew: &Crew<Share<N, P>>) {
-        let begin = Instant::now();
         let others = self.sms.hands() - 1;
         for other in 0..others {
             crew.give(other, |share| {
@@ -579,8 +587,7 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.run(&memory, window.end);
         }
-        let mut work = start.elapsed();
-        self.balance.worked(mine, work);
+        self.balance.worked(mine, start.elapsed());
         for other in 0..others {
             crew.take_back(other, |share, done| {
                 if !done {
@@ -590,10 +597,8 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 self.partitions.take_back(other, share.partitions.take());
                 self.noticed.add(&share.noticed);
                 self.balance.worked(other, share.took);
-                work += share.took;
             });
         }
-        self.pace.shared(work, begin.elapsed());
         self.balance.settle(&mut self.sms);
     }
 

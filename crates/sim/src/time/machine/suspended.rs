@@ -83,7 +83,8 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
         builder: suspended.builder,
         partitions: Held::new(Dealt::new(std::mem::take(&mut side.partitions), 1)),
         balance: Balance::default(),
-        pace: Pace::new(threads),
+        pace: side.threads.pace(&context.launch.kernel.name, threads),
+        windows: 0,
         memory,
         side,
         nodes: NodePorts::new(chip.sm.count as usize),
@@ -125,5 +126,5 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
     // The host may have written to any of them.
     machine.requests.busy = Marks::all(chip.l2.partitions as usize);
     machine.replies.deliveries = Deliveries::new(1);
-    machine.go_on(threads)
+    machine.go_on()
 }

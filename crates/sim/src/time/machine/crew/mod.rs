@@ -1,9 +1,9 @@
 //! Host threads that work on one launch together.
 //!
-//! A window of the machine is some microseconds of work, much less than it takes to wake a thread. So the threads stay
-//! awake for as long as the launch runs: each spins at its post until it gets a job, does it, and waits for the next.
-//! On a busy host a thread may not run in time; then the leader does its job. Where windows are too short to be shared,
-//! the leader does all jobs ([`Pace`]), and the others sleep.
+//! A window of the machine is some microseconds of work, much less than it takes to wake a thread. So the threads of a
+//! crew stay awake: each spins at its post until it gets a job, does it, and waits for the next. On a busy host a thread
+//! may not run in time; then the leader does its job. Where windows are too short to be shared there is no crew, and the
+//! threads sleep ([`Pace`]).
 
 mod deal;
 mod held;
@@ -11,7 +11,9 @@ mod pace;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
 
 pub(crate) use crate::time::machine::crew::deal::{Balance, Dealt, Lent};
 pub(crate) use crate::time::machine::crew::held::Held;
@@ -20,7 +22,7 @@ pub(crate) use crate::time::machine::crew::pace::Pace;
 /// Polls of a post before a waiting thread yields the processor.
 const LOOKS: u32 = 300;
 
-/// Polls before it sleeps between them: the leader works alone for now.
+/// Polls before it sleeps between them: the leader is busy with something else.
 const LOOKS_AWAKE: u32 = 3000;
 const NAP: Duration = Duration::from_micros(100);
 
@@ -88,17 +90,52 @@ impl<J> Post<J> {
     }
 }
 
+/// What launches leave for later ones: threads, and how many of them each kernel runs fastest with.
+#[derive(Debug, Default)]
+pub(crate) struct Threads {
+    /// Besides the leader. None before they are needed, or if none can be had.
+    pool: Option<rayon::ThreadPool>,
+    paces: FxHashMap<String, Pace>,
+}
+
+impl Threads {
+    /// The pace of a kernel that runs on at most so many threads, as far as it is known.
+    pub(crate) fn pace(&mut self, kernel: &str, most: usize) -> Pace {
+        let known = self.paces.remove(kernel).filter(|pace| pace.most() == most);
+        let mut pace = known.unwrap_or_else(|| Pace::new(most));
+        if self.pool.is_some() {
+            pace.made(Duration::ZERO);
+        }
+        pace
+    }
+
+    /// Keeps the pace of a kernel for its next launch.
+    pub(crate) fn keep(&mut self, kernel: &str, pace: Pace) {
+        self.paces.insert(kernel.to_string(), pace);
+    }
+
+    /// Sees to it that there are so many, the leader included. Returns how long that took.
+    pub(crate) fn make(&mut self, most: usize) -> Duration {
+        let start = Instant::now();
+        if self.pool.as_ref().is_none_or(|pool| pool.current_num_threads() + 1 != most) {
+            self.pool = rayon::ThreadPoolBuilder::new().num_threads(most - 1).build().ok();
+        }
+        start.elapsed()
+    }
+}
+
 /// Threads besides the one that leads them.
 pub(crate) struct Crew<J> {
     posts: Vec<Post<J>>,
 }
 
 impl<J: Default + Send> Crew<J> {
-    /// Runs `lead` with a crew of `threads`, itself included; the others do `work`.
-    pub(crate) fn with<R: Send>(
-        threads: usize,
+    /// Runs `lead` with a crew of `size`, itself included; the others do `work`.
+    pub(crate) fn with<R>(
+        threads: &Threads,
+        size: usize,
         work: impl Fn(&mut J) + Sync,
-        lead: impl FnOnce(&Crew<J>) -> R + Send,
+        lead: impl FnOnce(&Crew<J>) -> R,
     ) -> R {
         /// Dismisses the other threads, even if the run panics.
         struct Close<'a, J>(&'a [Post<J>]);
@@ -107,12 +144,11 @@ impl<J: Default + Send> Crew<J> {
                 self.0.iter().for_each(|post| post.state.0.store(CLOSED, Ordering::Release));
             }
         }
-        let pool = || rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
         // If no threads can be had, the leader works alone.
-        let Some(pool) = (threads > 1).then(pool).flatten() else { return lead(&Crew::ALONE) };
+        let Some(pool) = &threads.pool else { return lead(&Crew::ALONE) };
         let post = |_| Post { state: Apart(AtomicU8::new(EMPTY)), job: Apart(Mutex::new(J::default())) };
-        let crew = Crew { posts: (1..threads).map(post).collect() };
-        pool.scope(|scope| {
+        let crew = Crew { posts: (1..size).map(post).collect() };
+        pool.in_place_scope(|scope| {
             for post in &crew.posts {
                 scope.spawn(|_| post.serve(&work));
             }
@@ -157,12 +193,18 @@ impl<J> Crew<J> {
 mod tests {
     use super::*;
 
+    fn made(most: usize) -> Threads {
+        let mut threads = Threads::default();
+        threads.make(most);
+        threads
+    }
+
     #[test]
     fn jobs_are_done_by_any_number_of_threads() {
-        for threads in [1, 2, 5] {
+        for size in [2, 3, 5] {
             let work = |job: &mut Vec<u64>| job.iter_mut().for_each(|x| *x += 1);
-            let counted = Crew::with(threads, work, |crew| {
-                assert_eq!(crew.others(), threads - 1);
+            let counted = Crew::with(&made(5), size, work, |crew| {
+                assert_eq!(crew.others(), size - 1);
                 let mut numbers: Vec<u64> = (0..10).collect();
                 for _ in 0..1000 {
                     for thread in 0..crew.others() {
@@ -189,6 +231,7 @@ mod tests {
     #[should_panic(expected = "panic")]
     fn a_panic_of_a_thread_reaches_the_leader() {
         Crew::with(
+            &made(2),
             2,
             |job: &mut u32| assert_eq!(*job, 0, "the job panics"),
             |crew| {
@@ -202,6 +245,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "the leader's")]
     fn a_panic_of_the_leader_lets_the_others_go() {
-        Crew::with(3, |_: &mut u32| (), |_| panic!("the leader's"));
+        Crew::with(&made(3), 3, |_: &mut u32| (), |_| panic!("the leader's"));
     }
 }

@@ -1,133 +1,207 @@
-//! How many threads a launch runs fastest with, found out by trying.
+//! How many threads a kernel runs fastest with, found out by trying.
 //!
 //! Threads synchronize twice per window. Where a window is a few microseconds of work, as in kernels whose warps mostly
 //! wait, that costs more than it saves. And in every window, one thread moves the messages while the others wait.
+//!
+//! A launch begins with one thread. Another number is tried for some windows between two stretches of the present one,
+//! and taken if it was faster. What trials have cost stays below a part of the time that the kernel has run
+//! ([`BUDGET`]): one that takes more is broken off, and the next one waits until the kernel has run for long enough. So
+//! a launch that is soon over never has others to wait for, and threads that do not pay cost next to nothing.
 
 use std::time::{Duration, Instant};
 
-/// Windows of a trial: the work in a window varies, but trials follow each other closely.
-const TRIAL: u32 = 24;
+/// Windows by which numbers of threads are compared.
+const STRETCH: u32 = 32;
 
-/// Windows before the first trial, in which threads wake up, and before another one, in which caches warm up.
-const WAKING: u32 = 32;
-const WARMING: u32 = 4;
+/// Windows before those of a trial, in which threads wake up and caches warm up.
+const WARMING: u32 = 8;
 
-/// Windows after the first trials, and at most after later ones. Each time that they end as the last ones did, twice
-/// as many follow.
-const SETTLED_FIRST: u32 = 512;
-const SETTLED_MOST: u32 = 32_768;
+/// Windows between looks at the clock during a trial and at the beginning of a launch.
+const LOOK: u32 = 4;
 
-/// If threads are at work for more than this part of the time, fewer of them would only take longer.
-const BUSY_PERCENT: u32 = 60;
+/// A launch runs on one thread for so long, whatever is known: threads take time to wake up.
+const ALONE: Duration = Duration::from_millis(1);
 
-/// Several threads must be faster than one by this part: the others could do something else.
+/// Trials may cost a fiftieth of the time.
+const BUDGET: u32 = 50;
+
+/// Before it was tried, a trial is expected to cost so much for each thread.
+const WAKING: Duration = Duration::from_micros(25);
+
+/// What it costs to make a thread.
+const MAKING: Duration = Duration::from_micros(30);
+
+/// More threads must be faster by this part: the others could do something else.
 const WORTH_PERCENT: u32 = 95;
 
 /// How many threads work in the next windows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pace {
-    /// The numbers that are tried: all, half of them, and so on down to one.
+    /// One, two, four and so on, up to all.
     sizes: Vec<usize>,
-    /// The place of the present one.
-    at: usize,
+    /// For each of them, what a trial is expected to cost.
+    costs: Vec<Duration>,
+    /// The place of the one that was fastest.
+    best: usize,
     step: Step,
-    /// Windows of this step that are left.
+    /// Windows before the next look at the clock.
     left: u32,
     since: Option<Instant>,
-    /// The best of the present trials, and how long it took.
-    best: Option<(usize, Duration)>,
-    /// Since the step began, how long threads were at work in windows that they shared, and how long these took.
-    shared: [Duration; 2],
-    settles_for: u32,
-    /// What the last trials said.
-    last: Option<usize>,
+    /// How long the last stretch took.
+    stretch: Duration,
+    /// For how long the kernel has run, and how much of that trials have cost.
+    ran: Duration,
+    lost: Duration,
+    /// What it would cost to make threads: there are none yet.
+    making: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    RunIn,
-    Trial,
-    Settled,
+    /// One thread, at the beginning of a launch.
+    Alone,
+    /// The best number so far.
+    Best,
+    /// Another one, for so many windows, of which those that count took so long.
+    Trial { at: usize, windows: u32, took: Duration, spent: Duration },
+    /// The best number so far again, after a trial.
+    After { at: usize, took: Duration, lost: Duration },
 }
 
 impl Pace {
-    /// Begins with all of so many threads.
+    /// For at most so many threads, which are not made yet.
     pub(crate) fn new(threads: usize) -> Pace {
-        let halves =
-            std::iter::successors(Some(threads.max(1)), |&size| (size > 1).then(|| size.div_ceil(2)));
+        let doubles = std::iter::successors(Some(1), |&size| Some(2 * size));
+        let mut sizes: Vec<usize> = doubles.take_while(|&size| size < threads).collect();
+        sizes.push(threads.max(1));
         Pace {
-            sizes: halves.collect(),
-            at: 0,
-            step: Step::RunIn,
-            left: WAKING,
+            costs: sizes.iter().map(|&size| WAKING * size as u32).collect(),
+            sizes,
+            best: 0,
+            step: Step::Alone,
+            left: LOOK,
             since: None,
-            best: None,
-            shared: [Duration::ZERO; 2],
-            settles_for: SETTLED_FIRST,
-            last: None,
+            stretch: Duration::ZERO,
+            ran: Duration::ZERO,
+            lost: Duration::ZERO,
+            making: MAKING * threads as u32,
         }
     }
 
-    /// How many threads work in the next window. `clock` tells the time.
-    pub(crate) fn next_window(&mut self, clock: impl FnOnce() -> Instant) -> usize {
-        if self.left == 0 {
-            let now = clock();
-            let took = self.since.map_or(Duration::ZERO, |since| now - since);
-            self.left = self.end_step(took);
-            self.since = Some(now);
-            self.shared = [Duration::ZERO; 2];
+    /// The most threads that it can ask for.
+    pub(crate) fn most(&self) -> usize {
+        self.sizes.last().copied().unwrap_or(1)
+    }
+
+    /// How many threads work in the next window.
+    pub(crate) fn size(&self) -> usize {
+        match self.step {
+            Step::Alone => 1,
+            Step::Best | Step::After { .. } => self.sizes[self.best],
+            Step::Trial { at, .. } => self.sizes[at],
+        }
+    }
+
+    /// A launch of the kernel begins.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        (self.step, self.left, self.since) = (Step::Alone, LOOK, Some(now));
+    }
+
+    /// The launch is over.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.ran += self.since.map_or(Duration::ZERO, |since| now - since);
+    }
+
+    /// There are threads now. It took so long to make them.
+    pub(crate) fn made(&mut self, took: Duration) {
+        self.making = Duration::ZERO;
+        self.lost += took;
+        // The trial for which they were made begins only now.
+        self.since = self.since.map(|since| since + took);
+    }
+
+    /// A window is over. Returns whether another number of threads works in the next one. `clock` tells the time.
+    pub(crate) fn ends_window(&mut self, clock: impl FnOnce() -> Instant) -> bool {
+        if self.sizes.len() == 1 {
+            return false;
         }
         self.left -= 1;
-        self.sizes[self.at]
-    }
-
-    /// In a window that took so long, but for the exchange of messages, all its threads were at work for so long.
-    pub(crate) fn shared(&mut self, work: Duration, took: Duration) {
-        self.shared[0] += work;
-        self.shared[1] += took;
-    }
-
-    /// Ends a step that took so long. Returns the windows of the next one.
-    fn end_step(&mut self, took: Duration) -> u32 {
-        match self.step {
-            Step::RunIn => {
-                self.step = Step::Trial;
-                TRIAL
+        if self.left > 0 {
+            return false;
+        }
+        let (now, size) = (clock(), self.size());
+        let took = self.since.map_or(Duration::ZERO, |since| now - since);
+        self.step = match self.step {
+            // Not over yet: it goes on counting from where it began.
+            Step::Alone if took < ALONE => {
+                self.left = LOOK;
+                return false;
             }
-            Step::Trial => self.end_trial(took),
-            Step::Settled => {
-                // One more size than before may be better now.
-                self.at = self.at.saturating_sub(1);
-                (self.step, self.best) = (Step::RunIn, None);
-                WAKING
+            Step::Alone => Step::Best,
+            Step::Best => {
+                self.stretch = took;
+                self.next_trial()
             }
-        }
-    }
-
-    fn end_trial(&mut self, took: Duration) -> u32 {
-        let size = self.sizes[self.at];
-        let wins = self.best.is_none_or(|(_, best)| match size {
-            1 => took * WORTH_PERCENT <= best * 100,
-            _ => took <= best,
-        });
-        if wins {
-            self.best = Some((self.at, took));
-        }
-        let [work, shared] = self.shared;
-        let are_busy = size > 1 && work * 100 >= shared * size as u32 * BUSY_PERCENT;
-        if wins && !are_busy && size > 1 {
-            self.at += 1;
-            self.step = Step::RunIn;
-            return WARMING;
-        }
-        self.at = self.best.map_or(0, |(best, _)| best);
-        self.settles_for = match self.last {
-            Some(last) if last == self.at => (2 * self.settles_for).min(SETTLED_MOST),
-            _ => SETTLED_FIRST,
+            Step::Trial { at, windows, took: counted, spent } => {
+                let counts = if windows >= WARMING { took } else { Duration::ZERO };
+                self.go_on(at, windows + LOOK, counted + counts, spent + took)
+            }
+            Step::After { at, took: tried, lost } => {
+                self.compare(at, tried, lost, (self.stretch + took) / 2);
+                self.stretch = took;
+                self.next_trial()
+            }
         };
-        self.last = Some(self.at);
-        self.step = Step::Settled;
-        self.settles_for
+        (self.ran, self.since) = (self.ran + took, Some(now));
+        self.left = if matches!(self.step, Step::Trial { .. }) { LOOK } else { STRETCH };
+        self.size() != size
+    }
+
+    /// What trials may still cost.
+    fn budget(&self) -> Duration {
+        (self.ran / BUDGET).saturating_sub(self.lost)
+    }
+
+    /// The trial that is expected to cost least, if that is within the budget.
+    fn next_trial(&self) -> Step {
+        let others = (0..self.sizes.len()).filter(|&at| at != self.best);
+        let cheapest = others.min_by_key(|&at| (self.costs[at], at.abs_diff(self.best)));
+        match cheapest {
+            Some(at) if self.costs[at] + self.making <= self.budget() => {
+                Step::Trial { at, windows: 0, took: Duration::ZERO, spent: Duration::ZERO }
+            }
+            _ => Step::Best,
+        }
+    }
+
+    /// A trial is at this window. It has taken so long since its windows count, and so long in all.
+    fn go_on(&mut self, at: usize, windows: u32, took: Duration, spent: Duration) -> Step {
+        let lost = spent.saturating_sub(self.stretch * windows / STRETCH);
+        if lost > self.budget() {
+            self.failed(at, lost);
+            return Step::Best;
+        }
+        if windows < WARMING + STRETCH {
+            return Step::Trial { at, windows, took, spent };
+        }
+        Step::After { at, took, lost }
+    }
+
+    /// A stretch of a trial took so long, one of the best number so far `reference`.
+    fn compare(&mut self, at: usize, took: Duration, lost: Duration, reference: Duration) {
+        let worth = if at > self.best { WORTH_PERCENT } else { 100 };
+        if took * 100 > reference * worth {
+            return self.failed(at, lost);
+        }
+        self.costs[at] = WAKING * self.sizes[at] as u32;
+        // So much is lost by going back.
+        self.costs[self.best] = 2 * self.costs[self.best] + reference.saturating_sub(took);
+        self.best = at;
+    }
+
+    fn failed(&mut self, at: usize, lost: Duration) {
+        self.lost += lost;
+        self.costs[at] = lost.max(2 * self.costs[at]);
     }
 }
 
@@ -135,56 +209,73 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// How many windows of some seconds each number of threads works in, as a part of all, if a window takes so many
-    /// microseconds with them, and all threads together are at work for `work` of them.
-    fn parts(threads: usize, work: u64, took: impl Fn(usize) -> u64) -> Vec<f64> {
-        let mut pace = Pace::new(threads);
+    /// Runs a launch for so long, of which a window takes so many microseconds on a number of threads. Returns how many
+    /// windows each number has run, as a part of all, and how many windows there were.
+    fn launch(pace: &mut Pace, millis: u64, took: impl Fn(usize) -> u64) -> (Vec<f64>, f64) {
         let mut now = Instant::now();
-        let end = now + Duration::from_secs(3);
-        let (mut windows, mut all) = (vec![0.0; threads + 1], 0.0);
+        let end = now + Duration::from_millis(millis);
+        let mut windows = vec![0.0; pace.most() + 1];
+        pace.begin(now);
         while now < end {
-            let size = pace.next_window(|| now);
-            let time = Duration::from_micros(took(size));
-            if size > 1 {
-                pace.shared(Duration::from_micros(work), time);
+            windows[pace.size()] += 1.0;
+            now += Duration::from_micros(took(pace.size()));
+            if pace.ends_window(|| now) && pace.making > Duration::ZERO {
+                now += pace.making;
+                pace.made(pace.making);
             }
-            now += time;
-            windows[size] += 1.0;
-            all += 1.0;
         }
-        windows.iter().map(|windows| windows / all).collect()
+        pace.end(now);
+        let all: f64 = windows.iter().sum();
+        (windows.iter().map(|windows| windows / all).collect(), all)
     }
 
     #[test]
     fn the_fastest_way_is_taken_most_of_the_time() {
-        assert!(parts(2, 15, |size| [0, 15, 10][size])[2] > 0.99);
-        assert!(parts(2, 9, |size| [0, 9, 10][size])[1] > 0.97);
+        assert!(launch(&mut Pace::new(2), 3000, |size| [0, 15, 10][size]).0[2] > 0.97);
+        assert!(launch(&mut Pace::new(2), 3000, |size| [0, 9, 10][size]).0[1] > 0.9);
+        assert!(launch(&mut Pace::new(16), 3000, |size| 160 / size as u64).0[16] > 0.97);
         // Most of a window is one thread's work: four are the best.
         let took = |size: usize| 100 / size as u64 + 4 * size as u64;
-        assert!(parts(16, 100, took)[4] > 0.95);
+        assert!(launch(&mut Pace::new(16), 3000, took).0[4] > 0.9);
+        // Two threads are in each other's way, eight are not.
+        let took = |size: usize| [20, 25, 22, 12, 14][size.ilog2() as usize];
+        assert!(launch(&mut Pace::new(16), 3000, took).0[8] > 0.9);
     }
 
     #[test]
-    fn nobody_works_alone_where_threads_do_not_wait() {
-        assert_eq!(parts(16, 80, |size| 80 / size as u64)[16], 1.0);
+    fn trials_cost_little() {
+        for threads in [2, 3, 16] {
+            for millis in [2, 5, 20, 100, 1000] {
+                for slower in [11, 20, 100] {
+                    let took = |size: usize| if size == 1 { 10 } else { slower };
+                    let (_, windows) = launch(&mut Pace::new(threads), millis, took);
+                    let alone = 100.0 * millis as f64;
+                    assert!(windows > 0.97 * alone, "{threads} threads, {millis} ms, {slower} us: {windows}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn many_short_launches_find_out_what_a_long_one_does() {
+        let mut pace = Pace::new(4);
+        let took = |size: usize| 40 / size as u64;
+        let last = (0..100).map(|_| launch(&mut pace, 5, took).0).last().unwrap();
+        assert_eq!(pace.sizes[pace.best], 4);
+        assert!(last[1] < 0.15, "{last:?}");
     }
 
     #[test]
     fn trials_are_repeated() {
         let mut pace = Pace::new(2);
-        let mut now = Instant::now();
-        let mut together = 0;
-        for window in 0..100_000 {
-            let all = pace.next_window(|| now) == 2;
-            // First the threads are in each other's way, later they are not.
-            let slow = all == (window < 50_000);
-            let took = Duration::from_micros(if slow { 20 } else { 10 });
-            if all {
-                pace.shared(took, took);
-            }
-            now += took;
-            together += u32::from(all && window > 50_000);
-        }
-        assert!(together > 20_000, "{together}");
+        // First the threads are in each other's way, later they are not.
+        assert!(launch(&mut pace, 1000, |size| [0, 10, 20][size]).0[1] > 0.97);
+        assert!(launch(&mut pace, 3000, |size| [0, 20, 10][size]).0[2] > 0.8);
+    }
+
+    #[test]
+    fn one_thread_asks_for_nothing() {
+        let mut pace = Pace::new(1);
+        assert!((0..1000).all(|_| !pace.ends_window(|| unreachable!())));
     }
 }
