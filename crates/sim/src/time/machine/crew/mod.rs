@@ -149,9 +149,12 @@ impl<J: Default + Send> Crew<J> {
         let post = |_| Post { state: Apart(AtomicU8::new(EMPTY)), job: Apart(Mutex::new(J::default())) };
         let crew = Crew { posts: (1..size).map(post).collect() };
         pool.in_place_scope(|scope| {
-            for post in &crew.posts {
-                scope.spawn(|_| post.serve(&work));
-            }
+            // Each thread has the same post every time, and in its cache what it had there.
+            scope.spawn_broadcast(|_, thread| {
+                if let Some(post) = crew.posts.get(thread.index()) {
+                    post.serve(&work);
+                }
+            });
             let _close = Close(&crew.posts);
             lead(&crew)
         })
