@@ -30,7 +30,7 @@ const BUDGET: u32 = 60;
 const WAKING: Duration = Duration::from_micros(25);
 
 /// What it costs to make a thread.
-const MAKING: Duration = Duration::from_micros(15);
+const MAKING: Duration = Duration::from_micros(10);
 
 /// What a stretch on another number of threads may take of one on the present number, to be better: more of them could
 /// do something else, and a small gain is perhaps none.
@@ -57,9 +57,11 @@ pub(crate) struct Pace {
     since: Option<Instant>,
     /// How long the last stretch took.
     stretch: Duration,
-    /// For how long the kernel has run, and how much of that trials have cost.
+    /// For how long the kernel has run, how much of that trials have cost, and what they have gained in a stretch or
+    /// two: it pays for going on in the same direction.
     ran: Duration,
     lost: Duration,
+    gained: Duration,
     /// What it would cost to make threads: there are none yet.
     making: Duration,
 }
@@ -107,6 +109,7 @@ impl Pace {
             stretch: Duration::ZERO,
             ran: Duration::ZERO,
             lost: Duration::ZERO,
+            gained: Duration::ZERO,
             making: MAKING * threads as u32,
         }
     }
@@ -180,7 +183,7 @@ impl Pace {
 
     /// What trials may still cost.
     fn budget(&self) -> Duration {
-        (self.ran / BUDGET).saturating_sub(self.lost)
+        (self.ran / BUDGET + self.gained).saturating_sub(self.lost)
     }
 
     /// The trial that is expected to cost least, if that is within the budget.
@@ -248,8 +251,12 @@ impl Pace {
     /// A stretch on the number at a place took less than one on the best number so far.
     fn adopt(&mut self, at: usize, reference: Duration, took: Duration) {
         self.costs[at] = WAKING * self.sizes[at] as u32;
+        let gain = reference.saturating_sub(took);
+        if at > self.best {
+            self.gained += 2 * gain;
+        }
         // So much is lost by going back.
-        self.costs[self.best] = 2 * self.costs[self.best] + reference.saturating_sub(took);
+        self.costs[self.best] = 2 * self.costs[self.best] + gain;
         (self.best, self.stretch) = (at, took);
     }
 }
@@ -299,7 +306,10 @@ mod tests {
                     let took = |size: usize| if size == 1 { 10 } else { slower };
                     let (_, windows) = launch(&mut Pace::new(threads), millis, took);
                     let alone = 100.0 * millis as f64;
-                    assert!(windows >= 0.97 * alone, "{threads} threads, {millis} ms, {slower} us: {windows}");
+                    assert!(
+                        windows >= 0.97 * alone,
+                        "{threads} threads, {millis} ms, {slower} us: {windows}"
+                    );
                 }
             }
         }
