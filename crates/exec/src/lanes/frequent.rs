@@ -23,8 +23,8 @@ use crate::lanes::moves::{copy, select};
 use crate::lanes::vector::{Filled, Inputs, Source, map2, spread};
 use crate::lanes::{Registers, all_lanes, merge};
 
-/// A value in every lane. There is room for the lanes of any warp, so that a kernel's constants do not depend on how wide
-/// the chip's warps are.
+/// A value in every lane. There is room for the lanes of any warp, so that a kernel's constants do not depend on how
+/// wide the chip's warps are.
 pub type ConstantRow = [u32; LaneMask::LANES];
 
 /// The lanes of a constant that a warp of `N` lanes has.
