@@ -35,6 +35,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
+use rustc_hash::FxHashMap;
+
 use crate::chip::Chip;
 use crate::chip::spinning::{Bows, QueueMode};
 use crate::exec::fault::Fault;
@@ -235,6 +237,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         builder,
         partitions: Held::new(Dealt::new(std::mem::take(&mut side.partitions), 1)),
         balance: Balance::default(),
+        owners: FxHashMap::default(),
         pace: side.threads.pace(&launch.kernel.name, threads),
         windows: 0,
         memory,
@@ -365,6 +368,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     builder: Builder<P>,
     partitions: Held<Dealt<Partition>>,
     balance: Balance,
+    /// By number of threads, which of them had which SM the last time.
+    owners: FxHashMap<usize, Vec<u32>>,
     pace: Pace,
     /// How many it has run.
     windows: u64,
@@ -544,8 +549,10 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
         if self.apart {
             if self.sms.hands() != threads {
                 self.deliver_all();
-                self.sms.deal_to(threads);
-                self.partitions.deal_to(threads);
+                // Who has what was found out over many windows, and will be as good again.
+                self.owners.insert(self.sms.hands(), self.sms.owners().collect());
+                self.sms.deal_to(threads, self.owners.get(&threads).map_or(&[], Vec::as_slice));
+                self.partitions.deal_to(threads, &[]);
                 (self.balance, self.replies.deliveries) = (Balance::default(), Deliveries::new(threads));
             }
             return self.advance_together(window, crew);

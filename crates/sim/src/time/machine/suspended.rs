@@ -75,7 +75,7 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
     let threads = host_threads(options, chip.sm.count as usize);
     let mut sms = suspended.sms;
     // As the partitions are.
-    sms.deal_to(1);
+    sms.deal_to(1, &[]);
     let mut machine = Machine {
         context,
         options,
@@ -83,6 +83,7 @@ pub(crate) fn resume<'a, const N: usize, P: Probe>(
         builder: suspended.builder,
         partitions: Held::new(Dealt::new(std::mem::take(&mut side.partitions), 1)),
         balance: Balance::default(),
+        owners: FxHashMap::default(),
         pace: side.threads.pace(&context.launch.kernel.name, threads),
         windows: 0,
         memory,

@@ -122,13 +122,15 @@ impl<T> Dealt<T> {
         self.hands[hand].as_ref().expect(IS_LENT).len()
     }
 
-    /// Deals everything anew, to so many hands.
-    pub(crate) fn deal_to(&mut self, hands: usize) {
+    /// Deals everything anew, to so many hands: to those that had it before (`owners`, by number), or in turn.
+    pub(crate) fn deal_to(&mut self, hands: usize, owners: &[u32]) {
         let hands = std::mem::replace(&mut self.hands, empty(hands));
         let mut things: Hand<T> = hands.into_iter().flat_map(|hand| *hand.expect(IS_LENT)).collect();
         things.sort_by_key(|&(number, _)| number);
         for (place, (number, thing)) in things.into_iter().enumerate() {
-            self.put(place % self.hands.len(), number, thing);
+            let owner =
+                owners.get(number).map(|&owner| owner as usize).filter(|&hand| hand < self.hands.len());
+            self.put(owner.unwrap_or(place % self.hands.len()), number, thing);
         }
     }
 
@@ -253,12 +255,19 @@ mod tests {
     #[test]
     fn things_are_dealt_anew() {
         let mut dealt = Dealt::new((0..7).map(Box::new).collect(), 3);
-        dealt.deal_to(2);
+        let owners: Vec<_> = dealt.owners().collect();
+        dealt.deal_to(2, &[]);
         assert_eq!((dealt.hands(), dealt.held(0), dealt.held(1)), (2, 4, 3));
         assert!(
             dealt.of_hand(1).iter().map(|(number, _)| *number).eq([1, 3, 5])
                 && dealt.iter().eq(&[0, 1, 2, 3, 4, 5, 6])
         );
+        dealt.pass(0, 1);
+        let passed: Vec<_> = dealt.owners().collect();
+        dealt.deal_to(3, &owners);
+        assert!(dealt.owners().eq(owners));
+        dealt.deal_to(2, &passed);
+        assert_eq!((dealt.held(0), dealt.held(1)), (3, 4));
     }
 
     #[test]
