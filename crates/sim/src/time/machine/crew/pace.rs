@@ -23,6 +23,10 @@ const WARMING: u32 = 2;
 /// A launch runs on one thread for so long, whatever is known: threads take time to wake up.
 const ALONE: Duration = Duration::from_millis(1);
 
+/// Where a window takes one thread longer, all threads are tried at once, and may cost as much time as the launch has run:
+/// windows so long have hardly ever been slower with more of them.
+const LONG_WINDOW: Duration = Duration::from_micros(30);
+
 /// Trials may cost so small a part of the time, but for what the last one takes before it is broken off.
 const BUDGET: u32 = 60;
 
@@ -49,6 +53,8 @@ pub(crate) struct Pace {
     costs: Vec<Duration>,
     /// The place of the one that was fastest.
     best: usize,
+    /// There was a trial.
+    tried: bool,
     step: Step,
     /// Windows from look to look.
     look: u32,
@@ -102,6 +108,7 @@ impl Pace {
             costs: sizes.iter().map(|&size| WAKING * size as u32).collect(),
             sizes,
             best: 0,
+            tried: false,
             step: Step::Alone { looks: 0 },
             look: LOOK,
             left: LOOK,
@@ -166,8 +173,15 @@ impl Pace {
             Step::Alone { looks } => {
                 let stretch = took * LOOKS / (looks + 1);
                 let shorter = stretch.div_duration_f64(STRETCH).ceil() as u32;
+                let window = stretch / (LOOKS * self.look);
                 self.look = (LOOK / shorter.max(1)).max(1);
-                Step::Best
+                self.stretch = window * LOOKS * self.look;
+                if self.tried || window < LONG_WINDOW {
+                    Step::Best
+                } else {
+                    self.gained += took;
+                    self.trial(self.sizes.len() - 1)
+                }
             }
             Step::Best => {
                 self.stretch = took;
@@ -187,17 +201,22 @@ impl Pace {
     }
 
     /// The trial that is expected to cost least, if that is within the budget.
-    fn next_trial(&self) -> Step {
+    fn next_trial(&mut self) -> Step {
         let others = (0..self.sizes.len()).filter(|&at| at != self.best);
         let cheapest = others.min_by_key(|&at| (self.costs[at], at.abs_diff(self.best)));
         match cheapest {
             // Half a look more or less may be the windows' own, and would break it off.
             Some(at) if self.costs[at] + self.making + self.stretch / (2 * LOOKS) <= self.budget() => {
-                let (looks, took, spent) = (0, Duration::ZERO, Duration::ZERO);
-                Step::Trial(Trial { at, looks, took, spent, broken_off: false })
+                self.trial(at)
             }
             _ => Step::Best,
         }
+    }
+
+    fn trial(&mut self, at: usize) -> Step {
+        self.tried = true;
+        let (looks, took, spent) = (0, Duration::ZERO, Duration::ZERO);
+        Step::Trial(Trial { at, looks, took, spent, broken_off: false })
     }
 
     /// How much longer so many looks took than they would have on the best number.
