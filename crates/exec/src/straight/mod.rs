@@ -99,8 +99,8 @@ enum Why {
     Other,
 }
 
-/// Executes a stretch of a path, beside which there are others if the warp is `parted`. Returns the pc at which the path
-/// is then, and how many instructions it has executed.
+/// Executes a stretch of a path, beside which there are others if the warp is `parted`. Returns the pc at which the
+/// path is then, and how many instructions it has executed.
 #[inline(always)]
 fn run_path<const N: usize>(
     program: &mut Program<N>,

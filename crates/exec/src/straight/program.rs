@@ -61,8 +61,8 @@ pub(crate) struct Program<const N: usize> {
 }
 
 impl<const N: usize> Program<N> {
-    /// Nothing is decoded yet. With `notes_stores`, somebody wants to know of each store. `repeats_wait` has the branches,
-    /// by pc, after which a path that waits lets others of its warp run.
+    /// Nothing is decoded yet. With `notes_stores`, somebody wants to know of each store. `repeats_wait` has the
+    /// branches, by pc, after which a path that waits lets others of its warp run.
     pub(crate) fn new(launch: &Launch<'_>, notes_stores: bool, repeats_wait: &[bool]) -> Self {
         let independent = launch.chip.sm.divergence == Divergence::IndependentThreads;
         let new = |(inst, &repeats_wait): (&Inst, &bool)| Step {

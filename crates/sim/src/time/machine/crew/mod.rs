@@ -1,9 +1,9 @@
 //! Host threads that work on one launch together.
 //!
 //! A window of the machine is some microseconds of work, much less than it takes to wake a thread. So the threads of a
-//! crew stay awake: each spins at its post until it gets a job, does it, and waits for the next. On a busy host a thread
-//! may not run in time; then the leader does its job. Where windows are too short to be shared there is no crew, and the
-//! threads sleep ([`Pace`]).
+//! crew stay awake: each spins at its post until it gets a job, does it, and waits for the next. On a busy host a
+//! thread may not run in time; then the leader does its job. Where windows are too short to be shared there is no crew,
+//! and the threads sleep ([`Pace`]).
 
 mod deal;
 mod held;

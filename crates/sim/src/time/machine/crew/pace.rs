@@ -23,8 +23,8 @@ const WARMING: u32 = 2;
 /// A launch runs on one thread for so long, whatever is known: threads take time to wake up.
 const ALONE: Duration = Duration::from_millis(1);
 
-/// Where a window takes one thread longer, all threads are tried at once, and may cost as much time as the launch has run:
-/// windows so long have hardly ever been slower with more of them.
+/// Where a window takes one thread longer, all threads are tried at once, and may cost as much time as the launch has
+/// run: windows so long have hardly ever been slower with more of them.
 const LONG_WINDOW: Duration = Duration::from_micros(30);
 
 /// Trials may cost so small a part of the time, but for what the last one takes before it is broken off.
