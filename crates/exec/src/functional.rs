@@ -46,10 +46,10 @@ const TURNS_ALONE: u64 = 2048;
 const ROUNDS_WITHOUT_END: u64 = 4096;
 
 /// A CTA on an SM.
-struct Resident<const N: usize> {
-    cta: Cta,
-    warps: Vec<Warp<N>>,
-    slot: u32,
+pub struct Resident<const N: usize> {
+    pub cta: Cta,
+    pub warps: Vec<Warp<N>>,
+    pub slot: u32,
 }
 
 /// Runs a launch until it ends or has to be stopped.
@@ -63,38 +63,35 @@ pub fn run_rest<'a, const N: usize>(
     memory: &'a mut Memory,
     first: u64,
 ) -> Stopped<'a, N> {
-    let execution = Execution {
-        launch,
-        memory: Global::Now(memory),
-        clock: 0,
-        uninitialised: None,
-        effects: Box::new(Effects {
-            lock_units: LockUnits::new(launch.lock_bits(), 0, launch.chip.sm.count),
-            ..Effects::default()
-        }),
-    };
-    let total = launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
-    let (waits, repeats_wait) = (Waits::new(launch.kernel), repeats_wait(launch.kernel));
-    let mut machine = Machine::<N> {
-        launch,
-        execution,
-        program: Program::new(launch, !waits.polls.is_empty(), &repeats_wait),
-        residents: Vec::new(),
-        first,
-        next_cta: first,
-        total,
-        thread_instructions: 0,
-        uninitialised: UninitialisedReads::default(),
-        access: WarpAccess::default(),
-        repeats_wait,
-        waits,
-        repetition: Repetition::new(launch.kernel, launch.chip.hang.suspect_cycles),
-        rounds: 0,
-        uneven: false,
-        last_pc: Pc(0),
-    };
+    let mut machine = Machine::new(launch, memory, first);
     let end = machine.run();
     Stopped { machine, end }
+}
+
+/// Where CTAs are after a part of their work, and what they did there.
+pub struct Part<const N: usize> {
+    /// For those whose warps have ended there were no others.
+    pub residents: Vec<Resident<N>>,
+    /// The next CTA of the grid to start.
+    pub next_cta: u64,
+    pub did: Finished,
+}
+
+/// Runs CTAs that another machine has begun: each warp executes as many instructions as its CTA's `shares` say, and the
+/// warps of a CTA that takes the place of another one what would be left for that. Ends early if a tenth of the CTAs have
+/// ended and there are no others to take their places. `next_cta` is the next one to start.
+pub fn run_part<'a, const N: usize>(
+    launch: &'a Launch<'a>,
+    memory: &'a mut Memory,
+    residents: Vec<Resident<N>>,
+    next_cta: u64,
+    shares: Vec<Vec<u64>>,
+) -> Part<N> {
+    let mut machine = Machine::new(launch, memory, next_cta);
+    machine.residents = residents;
+    let end = machine.run_part(shares);
+    let (residents, next_cta) = (std::mem::take(&mut machine.residents), machine.next_cta);
+    Part { residents, next_cta, did: Stopped { machine, end }.finish() }
 }
 
 /// A machine whose launch has ended or was stopped early, as it was after its last instruction.
@@ -184,7 +181,7 @@ struct Machine<'a, const N: usize> {
     /// For straight runs.
     program: Program<N>,
     residents: Vec<Resident<N>>,
-    /// CTAs that have ended before.
+    /// CTAs that have started elsewhere.
     first: u64,
     next_cta: u64,
     total: u64,
@@ -199,6 +196,8 @@ struct Machine<'a, const N: usize> {
     repetition: Repetition<N>,
     /// In which every warp had its turn.
     rounds: u64,
+    /// By resident and warp, the instructions of a turn. [`TURN`] where there are none.
+    turns: Vec<Vec<u64>>,
     /// Turns are [`UNEVEN_TURNS`]: with those of one length, attempts were undone for ever.
     uneven: bool,
     /// The last instruction of the turn that ended last.
@@ -297,7 +296,42 @@ fn polls(kernel: &Kernel) -> Vec<bool> {
     table
 }
 
-impl<const N: usize> Machine<'_, N> {
+impl<'a, const N: usize> Machine<'a, N> {
+    /// Without residents. CTAs before `first` have started elsewhere.
+    fn new(launch: &'a Launch<'a>, memory: &'a mut Memory, first: u64) -> Machine<'a, N> {
+        let execution = Execution {
+            launch,
+            memory: Global::Now(memory),
+            clock: 0,
+            uninitialised: None,
+            effects: Box::new(Effects {
+                lock_units: LockUnits::new(launch.lock_bits(), 0, launch.chip.sm.count),
+                ..Effects::default()
+            }),
+        };
+        let total = launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
+        let (waits, repeats_wait) = (Waits::new(launch.kernel), repeats_wait(launch.kernel));
+        Machine {
+            launch,
+            execution,
+            program: Program::new(launch, !waits.polls.is_empty(), &repeats_wait),
+            residents: Vec::new(),
+            first,
+            next_cta: first,
+            total,
+            thread_instructions: 0,
+            uninitialised: UninitialisedReads::default(),
+            access: WarpAccess::default(),
+            repeats_wait,
+            waits,
+            repetition: Repetition::new(launch.kernel, launch.chip.hang.suspect_cycles),
+            rounds: 0,
+            turns: Vec::new(),
+            uneven: false,
+            last_pc: Pc(0),
+        }
+    }
+
     fn run(&mut self) -> Result<(), Stop> {
         let sms = self.launch.chip.sm.count as u64;
         // CTAs of a cluster begin and leave together: all of them are residents next to each other.
@@ -379,6 +413,34 @@ impl<const N: usize> Machine<'_, N> {
         Ok(())
     }
 
+    /// Runs every warp for its share of instructions, or until a tenth of the residents have ended for good.
+    fn run_part(&mut self, shares: Vec<Vec<u64>>) -> Result<(), Stop> {
+        let longest = shares.iter().flatten().copied().max().unwrap_or(0);
+        let rounds = longest.div_ceil(TURN);
+        let mut may_end = self.residents.len() / 10;
+        for round in 0..rounds {
+            let part = |&share: &u64| share * (round + 1) / rounds - share * round / rounds;
+            self.turns = shares.iter().map(|of_cta| of_cta.iter().map(part).collect()).collect();
+            for at in 0..self.residents.len() {
+                if self.residents[at].cta.live_warps == 0 {
+                    continue;
+                }
+                self.turn(at)?;
+                if self.residents[at].cta.live_warps > 0 {
+                    continue;
+                }
+                if self.next_cta < self.total {
+                    self.replace(at..at + 1, None);
+                } else if may_end == 0 {
+                    return Ok(());
+                } else {
+                    may_end -= 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether memory changes on the way back to the earlier state.
     fn undoes(&self) -> bool {
         self.waits.circle.as_ref().is_some_and(|circle| circle.written.changing().next().is_some())
@@ -454,7 +516,7 @@ impl<const N: usize> Machine<'_, N> {
         let Resident { cta, warps, .. } = &mut self.residents[at];
         let length = match self.uneven {
             true => UNEVEN_TURNS[(self.rounds as usize + 3 * at + warp) % UNEVEN_TURNS.len()],
-            false => TURN,
+            false => self.turns.get(at).map_or(TURN, |turns| turns[warp]),
         };
         let mut end = self.execution.clock + length;
         if let Some(limit) = self.launch.limits.max_cycles {

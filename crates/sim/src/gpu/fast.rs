@@ -1,8 +1,8 @@
 //! The fast model: samples of a program run on the timed machine, the rest runs functionally and is estimated.
 //!
-//! Two samples are taken. Of a launch, CTAs are timed until their rate has settled ([`Settled`]). Of launches that
-//! repeat, the first ones are timed, and then one now and again. Work is compared by warp instructions, which both
-//! models count.
+//! Three samples are taken. Of a launch of many CTAs, some are timed until their rate has settled ([`Settled`]). Of a
+//! launch of few long CTAs, they are timed now and again for a while ([`Leapt`]). Of launches that repeat, the first
+//! ones are timed, and then one now and again. Work is compared by warp instructions, which both models count.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,7 +15,7 @@ use crate::gpu::outcome::{LaunchError, Stats};
 use crate::gpu::run::{TimedGrid, run_functional, stats_of};
 use crate::gpu::timing::Timing;
 use crate::time::machine::totals::TimedStats;
-use crate::time::machine::{Finished, MemorySide, Settled};
+use crate::time::machine::{Finished, Leapt, MemorySide, Settled};
 
 /// Two launches are alike if their cycles per warp instruction differ by no more than this share.
 const ALIKE: f64 = 0.05;
@@ -65,6 +65,18 @@ impl Estimate {
             timed_warp_instructions: stats.warp_instructions,
             error: 0.0,
             timed_because: Some(because),
+        }
+    }
+
+    /// Parts of CTAs have run functionally in between.
+    pub(super) fn with_leaps<P>(timed: &Finished<P>, leapt: &Leapt) -> Estimate {
+        let cycles = (timed.timed.cycles as f64 + leapt.cycles).max(1.0);
+        Estimate {
+            cycles: cycles.round() as u64,
+            timed_ctas: timed.ctas - leapt.ctas,
+            timed_warp_instructions: timed.warp_instructions,
+            error: leapt.error / cycles,
+            timed_because: None,
         }
     }
 
@@ -220,7 +232,9 @@ impl History {
         let before = self.by_grid.remove(&launch.shape.grid);
         let turns = match before {
             Some(Sample { instructions: as_many, cycles: took, mut turns, .. }) => {
-                turns.add(cycles, Some(took / as_many.max(1.0) * instructions));
+                // What another amount of work takes says nothing of launches that repeat.
+                let same = (instructions - as_many).abs() <= SAME_WORK * as_many;
+                turns.add(cycles, same.then(|| took / as_many.max(1.0) * instructions));
                 turns
             }
             None => {

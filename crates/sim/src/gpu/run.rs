@@ -17,7 +17,7 @@ use crate::gpu::outcome::{LaunchError, Stats};
 use crate::gpu::timing::Timing;
 use crate::kit::cycle::Cycle;
 use crate::time::aggregator::Aggregator;
-use crate::time::machine::{self, Dispatch, Finished, MemorySide, Options, Settled, Suspended};
+use crate::time::machine::{self, Dispatch, Finished, Leapt, MemorySide, Options, Settled, Suspended};
 use crate::time::sched::Policies;
 use crate::time::sm::Context;
 use crate::time::sm::front_end::decode::decode;
@@ -90,6 +90,19 @@ fn run_rest<const N: usize>(
         notes.merge(rest.notes);
     }
     (estimate, hang)
+}
+
+/// Adds to a launch what it has done in leaps, and says how long it would have taken with that.
+fn add_leapt(finished: &mut Finished<impl Probe>, leapt: Leapt) -> Estimate {
+    let estimate = Estimate::with_leaps(finished, &leapt);
+    finished.warp_instructions += leapt.instructions;
+    finished.thread_instructions += leapt.thread_instructions;
+    finished.output.merge(leapt.output);
+    finished.uninitialised.merge(leapt.uninitialised);
+    if let Some(notes) = finished.notes.first_mut() {
+        notes.merge(leapt.notes);
+    }
+    estimate
 }
 
 /// What warps did in a functional launch that was stopped.
@@ -205,6 +218,8 @@ impl TimedRun<'_> {
         if let Some(settled) = finished.settled.filter(|_| finished.end.is_ok()) {
             let (of_rest, hang_of_rest) = run_rest::<N>(self.context.launch, memory, &mut finished, settled);
             (estimate, hang) = (Some(of_rest), hang_of_rest);
+        } else if let Some(leapt) = finished.leapt.take() {
+            estimate = Some(add_leapt(&mut finished, leapt));
         }
         let launches = || std::iter::once(&self.context).chain(self.context.others).map(|c| c.launch);
         let notes = || launches().zip(&finished.notes);

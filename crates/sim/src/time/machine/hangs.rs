@@ -107,7 +107,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             None => self.start,
         };
         if let Some(limit) = self.context.launch.limits.max_cycles
-            && now - began >= limit
+            && now - began + self.leapt_cycles() >= limit
         {
             return Err(Stop::Hang(HangReason::CycleLimit(limit)));
         }

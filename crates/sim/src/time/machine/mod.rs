@@ -16,6 +16,7 @@ mod errands;
 mod exchange;
 pub(crate) mod firmware;
 mod hangs;
+mod leap;
 mod lock_queues;
 mod noticed;
 pub(crate) mod plan;
@@ -63,6 +64,7 @@ use crate::time::machine::errands::Errand;
 use crate::time::machine::firmware::SaveAreas;
 use crate::time::machine::hangs::LivelockSearch;
 pub(crate) use crate::time::machine::hangs::LockPace;
+pub(crate) use crate::time::machine::leap::Leapt;
 use crate::time::machine::noticed::Noticed;
 use crate::time::machine::plan::Plan;
 use crate::time::machine::replies::Replies;
@@ -470,7 +472,9 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 break;
             }
             self.dispatch(now);
-            self.look_for_rate(now);
+            if let Some(instructions) = self.look_for_rate(now) {
+                now = self.leap(instructions)?;
+            }
             let done = self.is_done();
             now = match self.next_event(now) {
                 Some(next) => next,
@@ -613,14 +617,28 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
     /// an empty network.
     fn drain(&mut self) {
         (self.cut_off, self.apart) = (true, false);
+        self.run_out(
+            |sm| sm.drains_at().unwrap_or(Cycle::NEVER),
+            |sm, window| sm.drain(window.start, window.end),
+        );
+        self.side.now = self.exchanged;
+    }
+
+    /// Runs SMs in a way of their own, and everything else, as long as they have something to do (`next`) or a message
+    /// is in flight.
+    fn run_out(
+        &mut self,
+        next: impl Fn(&Sm<N, (SmStats, P)>) -> Cycle,
+        run: impl Fn(&mut Sm<N, (SmStats, P)>, Range<Cycle>),
+    ) {
         loop {
-            let sms = self.sms.iter().filter_map(|sm| sm.drains_at());
-            let Some(next) = sms.chain(self.outside_events()).min() else { break };
-            let now = next.max(self.exchanged);
+            let sms = self.sms.iter().map(&next).filter(|&at| at != Cycle::NEVER);
+            let Some(first) = sms.chain(self.outside_events()).min() else { break };
+            let now = first.max(self.exchanged);
             let until = now + self.window;
             self.noticed.clear();
             for sm in self.sms.iter_mut() {
-                sm.drain(now, until);
+                run(sm, now..until);
                 self.noticed.look(sm);
             }
             let ran = self.partitions.numbered();
@@ -629,7 +647,6 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 .extend(ran.filter_map(|(at, partition)| partition.run(until).then_some(at)));
             self.exchange(until, &Crew::ALONE);
         }
-        self.side.now = self.exchanged;
     }
 
     /// The fault that came first, and the number of its kernel.

@@ -10,19 +10,56 @@
 
 use super::*;
 use crate::time::cache::Tags;
+use crate::time::machine::leap::Leaps;
+use crate::time::sm::stats::BySlot;
 
-/// Two stretches of waves are alike if their cycles per warp instruction differ by no more than this share.
-const ALIKE: f64 = 0.03;
+/// Two stretches are alike if their cycles per warp instruction differ by no more than this share.
+pub(super) const ALIKE: f64 = 0.03;
+
+/// A grid of fewer waves has little to leave out between its first CTAs and its last ones, and so has one whose rate
+/// has not settled after as many.
+const FEW_WAVES: u64 = 16;
 
 /// The L2 counts as full when this share of its lines was used by the launch: addresses seldom fill all sets alike.
 const FULL: f64 = 0.9;
 
-/// A moment at which another wave of CTAs had started.
+/// A moment, such as that at which another wave of CTAs had started.
 #[derive(Clone, Copy, Debug)]
-struct Mark {
-    at: Cycle,
+pub(super) struct Mark {
+    pub at: Cycle,
     /// Warp instructions of the launch until then.
-    instructions: u64,
+    pub instructions: u64,
+}
+
+/// A rate at which the last instructions were executed, and as many before them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Steady {
+    /// Cycles per warp instruction.
+    pub rate: f64,
+    /// By what share they differ.
+    pub spread: f64,
+    /// How many they were together.
+    pub instructions: u64,
+}
+
+/// Whether the rate is steady: the last stretches between marks took as long per instruction as as many before them.
+/// One stretch against one comes first; a rate that goes up and down needs more of them.
+pub(super) fn steady(marks: &[Mark]) -> Option<Steady> {
+    let last = marks.len().checked_sub(1)?;
+    let stretch = |from: usize, to: usize| {
+        let (from, to) = (marks[from], marks[to]);
+        let instructions = to.instructions.saturating_sub(from.instructions);
+        (instructions > 0).then(|| (to.at - from.at) as f64 / instructions as f64)
+    };
+    let lengths = std::iter::successors(Some(1), |length| Some(2 * length));
+    lengths.take_while(|length| 2 * length <= last).find_map(|length| {
+        let first = last - 2 * length;
+        let before = stretch(first, last - length)?;
+        let rate = stretch(last - length, last)?;
+        let spread = (rate - before).abs() / rate;
+        let instructions = marks[last].instructions - marks[first].instructions;
+        (spread <= ALIKE).then_some(Steady { rate, spread, instructions })
+    })
 }
 
 /// How far the search for a steady rate has come.
@@ -38,6 +75,9 @@ pub(super) struct Sampling {
     /// Marks before the first one from which on the L2 was no longer filling up.
     filling: usize,
     settled: Option<Settled>,
+    /// Unless the SM's lock bits would have to be taken along.
+    may_leap: bool,
+    pub(super) leaps: Leaps,
 }
 
 /// A rate that has settled.
@@ -53,13 +93,24 @@ pub(crate) struct Settled {
 impl Sampling {
     pub(super) fn new(launch: &Launch<'_>, side: &MemorySide) -> Sampling {
         let wave = u64::from(launch.occupancy.ctas_per_sm) * u64::from(launch.chip.sm.count);
+        let ctas = launch.shape.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
+        let warps = ctas.min(wave) * u64::from(launch.occupancy.warps_per_cta);
         let uses = side.partitions.iter().flat_map(|partition| partition.tags()).map(Tags::uses).collect();
-        Sampling { wave, marks: Vec::new(), uses, held: 0, filling: 0, settled: None }
+        Sampling {
+            wave,
+            marks: Vec::new(),
+            uses,
+            held: 0,
+            filling: 0,
+            settled: None,
+            may_leap: launch.lock_bits() == 0,
+            leaps: Leaps::new(side.now(), warps),
+        }
     }
 
     /// Whether another wave has started when `ctas` have.
     fn is_due(&self, ctas: u64) -> bool {
-        self.settled.is_none() && ctas >= self.wave * (self.marks.len() as u64 + 1)
+        self.settled.is_none() && !self.leaps.any() && ctas >= self.wave * (self.marks.len() as u64 + 1)
     }
 
     /// The launch has used so many lines of the L2, of so many. While it fills up fast enough to be full before so many
@@ -73,57 +124,79 @@ impl Sampling {
         }
     }
 
-    /// Whether the rate has settled: the last waves took as long per instruction as as many before them. One wave
-    /// against one comes first; a rate that goes up and down needs more of them. Returns rate and difference.
-    fn rate(&self) -> Option<(f64, f64)> {
-        let marks = &self.marks[self.filling..];
-        let last = marks.len().checked_sub(1)?;
-        let stretch = |from: usize, to: usize| {
-            let (from, to) = (marks[from], marks[to]);
-            let instructions = to.instructions.saturating_sub(from.instructions);
-            (instructions > 0).then(|| (to.at - from.at) as f64 / instructions as f64)
-        };
-        let lengths = std::iter::successors(Some(1), |length| Some(2 * length));
-        lengths.take_while(|length| 2 * length <= last).find_map(|length| {
-            let before = stretch(last - 2 * length, last - length)?;
-            let now = stretch(last - length, last)?;
-            let spread = (now - before).abs() / now;
-            (spread <= ALIKE).then_some((now, spread))
-        })
+    /// The rate, if it has settled.
+    fn rate(&self) -> Option<Steady> {
+        steady(&self.marks[self.filling..])
+    }
+
+    /// Whether to look for a leap, in a grid of so many CTAs.
+    fn wants_leap(&self, now: Cycle, total: u64) -> bool {
+        let few = total < FEW_WAVES * self.wave || self.marks.len() as u64 >= FEW_WAVES;
+        self.may_leap && few && self.settled.is_none() && self.leaps.may_be_due(now)
     }
 }
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
-    /// Looks whether the rate of CTAs has settled. If so, no more start than the last wave needs.
-    pub(super) fn look_for_rate(&mut self, now: Cycle) {
-        let Some(sampling) = &mut self.sampling else { return };
-        if !sampling.is_due(self.next_cta) {
-            return;
+    /// Looks whether the rate has settled. If it is that of CTAs, no more start than the last wave needs. If it is that
+    /// of instructions in a few long CTAs, returns how many of these to leap over.
+    pub(super) fn look_for_rate(&mut self, now: Cycle) -> Option<u64> {
+        let sampling = self.sampling.as_mut()?;
+        let (of_ctas, leaps) = (sampling.is_due(self.next_cta), sampling.wants_leap(now, self.total));
+        if !of_ctas && !leaps {
+            return None;
         }
         let instructions = self.sms.iter().map(|sm| sm.probe.0.warp_instructions()).sum();
-        let waves = (self.total - self.next_cta) / sampling.wave;
         let numbers = 0..self.partitions.len();
         let tags = numbers.filter_map(|number| self.partitions.get(number)).flat_map(Partition::tags);
         let of_slices = tags.zip(&sampling.uses).map(|(tags, &uses)| tags.held_since(uses));
-        sampling.note_l2(of_slices.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)), waves);
+        let l2 = of_slices.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        if !of_ctas {
+            let leap = sampling.leaps.look(now, instructions, l2);
+            if sampling.leaps.begins() {
+                self.sms.iter_mut().for_each(|sm| sm.probe.0.by_slot = BySlot::default());
+            }
+            return leap;
+        }
+        let waves = (self.total - self.next_cta) / sampling.wave;
+        sampling.note_l2(l2, waves);
         sampling.marks.push(Mark { at: now, instructions });
         let left = waves * sampling.wave;
         if left > 0
-            && let Some((cycles_per_instruction, spread)) = sampling.rate()
+            && let Some(Steady { rate, spread, .. }) = sampling.rate()
         {
-            sampling.settled = Some(Settled { left, cycles_per_instruction, spread });
+            sampling.settled = Some(Settled { left, cycles_per_instruction: rate, spread });
             self.total -= left;
         }
+        None
     }
 
     pub(super) fn settled(&self) -> Option<Settled> {
         self.sampling.as_ref()?.settled
+    }
+
+    /// What the launch takes longer than the machine's cycles say so far.
+    pub(super) fn leapt_cycles(&self) -> u64 {
+        self.sampling.as_ref().map_or(0, |sampling| sampling.leaps.leapt.cycles.max(0.0) as u64)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Waves of one CTA.
+    fn sampling() -> Sampling {
+        Sampling {
+            wave: 1,
+            marks: Vec::new(),
+            uses: Vec::new(),
+            held: 0,
+            filling: 0,
+            settled: None,
+            may_leap: true,
+            leaps: Leaps::new(Cycle(0), 1),
+        }
+    }
 
     /// Waves of 1000 instructions that take so many cycles.
     fn after(waves: &[u64]) -> Option<(f64, f64)> {
@@ -134,7 +207,7 @@ mod tests {
             Mark { at: Cycle(at), instructions: 1000 * wave as u64 }
         };
         let marks = start.enumerate().map(mark).collect();
-        Sampling { wave: 1, marks, uses: Vec::new(), held: 0, filling: 0, settled: None }.rate()
+        Sampling { marks, ..sampling() }.rate().map(|steady| (steady.rate, steady.spread))
     }
 
     #[test]
@@ -148,8 +221,7 @@ mod tests {
 
     #[test]
     fn waves_that_fill_the_l2_do_not_count() {
-        let mut sampling =
-            Sampling { wave: 1, marks: Vec::new(), uses: Vec::new(), held: 0, filling: 0, settled: None };
+        let mut sampling = sampling();
         for (wave, held) in [20, 40, 60, 80, 95, 98, 98].into_iter().enumerate() {
             sampling.note_l2((held, 100), 50);
             let instructions = 1000 * wave as u64;
@@ -157,8 +229,7 @@ mod tests {
             assert_eq!(sampling.rate().is_some(), wave == 6, "wave {wave}");
         }
         // It will not be full before the launch ends.
-        let mut sampling =
-            Sampling { wave: 1, marks: Vec::new(), uses: Vec::new(), held: 0, filling: 0, settled: None };
+        let mut sampling = super::tests::sampling();
         sampling.note_l2((5, 100), 10);
         assert_eq!(sampling.filling, 0);
     }

@@ -18,6 +18,8 @@ pub(crate) struct Finished<P> {
     pub timed: TimedStats,
     /// The rate of CTAs, if the machine ran until it had settled, and what is left of the grid.
     pub settled: Option<Settled>,
+    /// What was leaped over.
+    pub leapt: Option<Leapt>,
     pub warp_instructions: u64,
     pub thread_instructions: u64,
     /// CTAs that ever ran, and their warps.
@@ -160,6 +162,7 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
             thread_instructions: timed.total.thread_instructions,
             timed,
             settled,
+            leapt: machine.sampling.and_then(|sampling| sampling.leaps.finish()),
             ctas,
             warps,
             output: Output::default(),

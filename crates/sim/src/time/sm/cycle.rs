@@ -75,6 +75,22 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// One cycle. Returns whether the SM goes on: not after a fault.
     #[inline(always)]
     fn cycle<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: Cycle) -> bool {
+        self.go_on_with(context, now);
+        self.agenda.held_back = false;
+        if !self.agenda.ready.is_empty() && !self.schedule_all(context, execution, now) {
+            return false;
+        }
+        if self.fetch.is_busy() || !self.refused_lines.is_empty() {
+            for _ in 0..self.fetch.warps_per_cycle(now) {
+                self.fetch_one(now);
+            }
+        }
+        true
+    }
+
+    /// The part of a cycle that needs no warp: replies arrive, due events happen, an access sends one piece.
+    #[inline(always)]
+    fn go_on_with(&mut self, context: &Context<'_>, now: Cycle) {
         while let Some(reply) = self.agenda.inbox.take(now) {
             if let Some(line) = self.memory.arrive(now, reply) {
                 self.fetch.fill(line);
@@ -119,16 +135,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 Progress::Idle | Progress::Refused(_) => {}
             }
         }
-        self.agenda.held_back = false;
-        if !self.agenda.ready.is_empty() && !self.schedule_all(context, execution, now) {
-            return false;
-        }
-        if self.fetch.is_busy() || !self.refused_lines.is_empty() {
-            for _ in 0..self.fetch.warps_per_cycle(now) {
-                self.fetch_one(now);
-            }
-        }
-        true
     }
 
     fn happen(&mut self, context: &Context<'_>, event: Event, now: Cycle) {
@@ -207,13 +213,19 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// The cycle of the next reply, event or piece of an access that is known now, or [`Cycle::NEVER`].
     fn next_event(&self) -> Cycle {
-        let Agenda { inbox, events, held_back, .. } = &self.agenda;
-        let mut next = inbox.next().min(events.next_cycle()).min(self.memory.next_step());
-        if *held_back {
+        let mut next = self.settles_at();
+        if self.agenda.held_back {
             let wakes = self.schedulers.iter().filter_map(|s| s.policy.wakes_at()).min();
             next = next.min(wakes.unwrap_or(Cycle::NEVER));
         }
         next
+    }
+
+    /// When something that warps have begun goes on, as far as is known, or [`Cycle::NEVER`].
+    #[inline]
+    pub(crate) fn settles_at(&self) -> Cycle {
+        let Agenda { inbox, events, .. } = &self.agenda;
+        inbox.next().min(events.next_cycle()).min(self.memory.next_step())
     }
 
     /// When the SM does something next unless a message arrives first, or [`Cycle::NEVER`].
@@ -266,6 +278,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if self.memory.set_room(room, self.agenda.now) {
             self.wake_by(self.agenda.now);
         }
+    }
+
+    /// Lets what warps have begun go on, from `from` on and below `until`. No warp issues.
+    pub(crate) fn settle(&mut self, context: &Context<'_>, from: Cycle, until: Cycle) {
+        self.agenda.now = self.agenda.now.max(from);
+        while let Some(now) = Some(self.settles_at().max(self.agenda.now)).filter(|&now| now < until) {
+            self.agenda.now = now;
+            self.go_on_with(context, now);
+            self.agenda.now = now + 1;
+        }
+        self.agenda.now = self.agenda.now.max(until);
+        self.agenda.wake = self.find_wake();
     }
 
     /// When an access in flight goes on, if any is left.

@@ -12,6 +12,7 @@ pub(crate) mod execution_units;
 mod fences;
 pub(crate) mod front_end;
 pub(crate) mod issue;
+pub(crate) mod leap;
 pub(crate) mod load_store;
 pub(crate) mod notes_of_kernels;
 mod observe;

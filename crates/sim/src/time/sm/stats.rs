@@ -29,6 +29,17 @@ pub struct SmStats {
     pub ctas: u64,
     /// Cycles without a resident warp, in a run of firmware.
     pub stalled_on_aggregator: u64,
+    pub(crate) by_slot: BySlot,
+}
+
+/// Instructions issued by slot, since somebody set them to 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BySlot(pub(crate) [u32; WarpSlot::COUNT]);
+
+impl Default for BySlot {
+    fn default() -> Self {
+        BySlot([0; WarpSlot::COUNT])
+    }
 }
 
 impl SmStats {
@@ -82,6 +93,7 @@ impl Probe for SmStats {
     #[inline(always)]
     fn issued(&mut self, _now: Cycle, issue: &Issue, inst: &Decoded) {
         self.issued[inst.class as usize] += 1;
+        self.by_slot.0[issue.slot.index()] += 1;
         let lanes = u64::from(issue.lanes.count());
         self.thread_instructions += lanes;
         self.lanes[inst.operation as usize] += lanes;

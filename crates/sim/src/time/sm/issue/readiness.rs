@@ -53,7 +53,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// A warp that was ready does not issue, because of what others did.
     #[cold]
-    fn stop_waiting_for_unit(&mut self, slot: WarpSlot, from: Cycle) {
+    pub(crate) fn stop_waiting_for_unit(&mut self, slot: WarpSlot, from: Cycle) {
         let status = &mut self.slots[slot.index()].status;
         let busy = status.waited_for_unit(&self.units, slot, from);
         self.unit_busy += busy;

@@ -113,16 +113,21 @@ impl L1 {
         if self.is_coherent() {
             return false;
         }
-        let mut global = self.tags.ways().filter(|way| !self.is_local[way.index()]);
-        global.any(|way| {
-            let tag = self.tags.line(way);
-            let line = tag.number.0.wrapping_mul(self.line_bytes);
-            let Some(at) = memory.find(line).filter(|_| tag.valid != 0) else { return false };
-            let (base, bytes) = memory.allocation(at);
-            let bytes = &bytes[(line - base) as usize..];
-            let some = bytes.len().min(self.line_bytes as usize);
-            self.bytes[way.index()][..some] != bytes[..some]
-        })
+        self.tags.ways().any(|way| self.differs(way, memory))
+    }
+
+    /// Whether a way holds a global line that differs from memory.
+    fn differs(&self, way: Way, memory: &Memory) -> bool {
+        let tag = self.tags.line(way);
+        if tag.valid == 0 || self.is_local[way.index()] {
+            return false;
+        }
+        let line = tag.number.0.wrapping_mul(self.line_bytes);
+        let Some(at) = memory.find(line) else { return false };
+        let (base, bytes) = memory.allocation(at);
+        let bytes = &bytes[(line - base) as usize..];
+        let some = bytes.len().min(self.line_bytes as usize);
+        self.bytes[way.index()][..some] != bytes[..some]
     }
 
     /// Whether a line is in flight that was asked for before `cycle`: it may be older than memory was then.
@@ -280,6 +285,20 @@ impl L1 {
         }
     }
 
+    /// Evicts the global lines that were changed in memory without this L1's knowledge.
+    pub(crate) fn forget_changed(&mut self, memory: &Memory) {
+        if !self.written.is_empty() {
+            // A byte may have been written with the value that it had.
+            return self.invalidate();
+        }
+        for way in self.tags.ways() {
+            if self.differs(way, memory) {
+                self.changes += 1;
+                self.tags.evict(way);
+            }
+        }
+    }
+
     /// The value of up to 8 bytes that a load would find here, if the line is here: for messages about stale copies.
     pub(crate) fn peek(&self, address: u64, bytes: u32) -> Option<u64> {
         let number = LineNumber(address >> self.line_shift);
@@ -368,6 +387,24 @@ mod tests {
         assert_eq!(l1.changes(), changes, "a hit changes nothing");
         l1.forget(LineAddress(at + 128));
         assert!(!l1.is_stale(&memory) && l1.changes() > changes);
+    }
+
+    #[test]
+    fn stale_copies_are_evicted() {
+        let mut memory = Memory::new(1 << 20, false);
+        let at = memory.allocate(256, 128, "words").unwrap();
+        let mut l1 = l1();
+        for (line, ticket) in [(at, 1), (at + 128, 2)] {
+            miss(&mut l1, line, ticket);
+            l1.fill(LineAddress(line), Ticket(ticket), &[0; 128]);
+        }
+        memory.write(at + 132, &[1]);
+        l1.forget_changed(&memory);
+        assert_eq!((l1.peek(at, 4), l1.peek(at + 132, 4)), (Some(0), None));
+        // A written byte that has its value still, where it matters that it was written.
+        l1.set_written(Way(0), 0);
+        l1.forget_changed(&memory);
+        assert_eq!(l1.peek(at, 4), None);
     }
 
     #[test]
