@@ -78,8 +78,8 @@ pub struct Part<const N: usize> {
 }
 
 /// Runs CTAs that another machine has begun: each warp executes as many instructions as its CTA's `shares` say, and the
-/// warps of a CTA that takes the place of another one what would be left for that. Ends early if a tenth of the CTAs have
-/// ended and there are no others to take their places. `next_cta` is the next one to start.
+/// warps of a CTA that takes the place of another one what would be left for that. Ends early if a tenth of the CTAs
+/// have ended and there are no others to take their places. `next_cta` is the next one to start.
 pub fn run_part<'a, const N: usize>(
     launch: &'a Launch<'a>,
     memory: &'a mut Memory,

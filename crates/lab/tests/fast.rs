@@ -23,8 +23,8 @@ fn run(model: SimModel, threads: usize, name: &str, params: &str) -> Report {
     outcome.total
 }
 
-/// A workload whose cycles must be right within 5 %, and misses of the L1 within a share, though at most so large a part
-/// of it is timed.
+/// A workload whose cycles must be right within 5 %, and misses of the L1 within the share `off`, though at most the
+/// share `most` of it is timed.
 #[track_caller]
 fn near(name: &str, params: &str, most: f64, off: f64) {
     let (timed, fast) = (run(SimModel::Timing, 1, name, params), run(SimModel::Fast, 1, name, params));
@@ -57,14 +57,15 @@ fn parts_of_long_ctas_are_sampled() {
 /// Threads read what they wrote, before a leap and in it, and what others of their CTA wrote, across barriers.
 #[test]
 fn what_is_written_in_leaps_is_read_behind_them() {
-    let body = "mov.u32 %r2, %tid.x;\nmul.wide.u32 %rd4, %r2, 4096;\nadd.u64 %rd3, %rd3, %rd4;\n\
+    let body = "mul.wide.u32 %rd4, %r1, 252;\nadd.u64 %rd3, %rd3, %rd4;\nmov.u32 %r2, %tid.x;\n\
+                mul.wide.u32 %rd4, %r2, 4;\nadd.u64 %rd3, %rd3, %rd4;\n\
                 mov.u32 %r3, 0;\nLOOP:\nld.global.u32 %r4, [%rd3];\nmad.lo.u32 %r4, %r4, 5, %r3;\n\
                 st.global.u32 [%rd3], %r4;\nbar.sync 0;\nadd.u32 %r3, %r3, 1;\n\
-                setp.lt.u32 %p1, %r3, 1200;\n@%p1 bra LOOP;";
+                setp.lt.u32 %p1, %r3, 3000;\n@%p1 bra LOOP;";
     let of = |model| {
         let mut gpu = device(model, 2);
         let kernel = kernel(&mut gpu, body);
-        let out = gpu.zeros::<u32>(1024 * 64).unwrap();
+        let out = gpu.zeros::<u32>(100 * 64).unwrap();
         let report = gpu.launch(&kernel, Launch::grid(100).block(64), warploom::args![&out]).unwrap();
         (report, out.read(&gpu).unwrap())
     };

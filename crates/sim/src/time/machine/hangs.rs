@@ -154,6 +154,15 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         Ok(())
     }
 
+    /// What was seen of warps says nothing any more.
+    pub(super) fn stop_watching(&mut self) {
+        (self.watching, self.livelock.began) = (false, None);
+        self.sms.iter_mut().for_each(|sm| {
+            sm.watch = None;
+            sm.forget_spins();
+        });
+    }
+
     fn begin_watch(&mut self) {
         let memory = self.memory.read().expect(NO_PANIC);
         self.sms.iter_mut().for_each(|sm| sm.begin_watch(&memory, self.quiet_since));

@@ -18,9 +18,9 @@ use crate::time::sm::leap::Place;
 const INTERVAL: u64 = 2048;
 const INSTRUCTIONS_OF_WARP: u64 = 32;
 
-/// So many warp instructions, or cycles, are timed first. They take a second, so there is little to gain in a launch
-/// that has no more, and launches that repeat are compared with each other, for which they must be known well.
-const FIRST: u64 = 1 << 20;
+/// So many warp instructions, or cycles, are timed first. They take a second or two, so there is little to gain in a
+/// launch that has no more, and launches that repeat are compared with each other, for which they must be known well.
+const FIRST: u64 = 1 << 21;
 
 /// Most times as many instructions as in the time in which the rate was steady.
 const LONGEST: u64 = 32;
@@ -192,13 +192,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     pub(super) fn leap(&mut self, instructions: u64) -> Result<Cycle, Stop> {
         self.settle();
         let now = self.exchanged;
-        let left: (Vec<Place>, Vec<Resident<N>>) =
-            self.sms.iter_mut().flat_map(|sm| sm.send_off(now)).unzip();
-        let (places, mut residents) = left;
+        let mut left: Vec<(Place, Resident<N>)> =
+            self.sms.iter_mut().flat_map(|sm| sm.send_off(now)).collect();
         // In the order in which they started, which is their order of age when they come back.
-        let mut order: Vec<_> = places.into_iter().zip(residents.drain(..)).collect();
-        order.sort_by_key(|(_, resident)| resident.cta.number);
-        let (places, residents): (Vec<_>, Vec<_>) = order.into_iter().unzip();
+        left.sort_by_key(|(_, resident)| resident.cta.number);
+        let (places, residents): (Vec<_>, Vec<_>) = left.into_iter().unzip();
         let issued = |place: &Place| {
             let by_slot = &self.sms[place.sm].probe.0.by_slot.0;
             place.slots().map(|slot| u64::from(by_slot[slot.index()])).collect::<Vec<_>>()
@@ -220,8 +218,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         (self.next_cta, self.noticed.wake) = (part.next_cta, now);
         // Whoever was watched is elsewhere.
-        self.watching = false;
-        self.sms.iter_mut().for_each(|sm| sm.watch = None);
+        self.stop_watching();
         let quiet = now - self.quiet_since >= self.context.launch.chip.hang.watch_cycles;
         if let Some(sampling) = &mut self.sampling {
             sampling.leaps.add(part.did.warp_instructions, now, quiet);
@@ -280,7 +277,7 @@ mod tests {
         assert_eq!(all, [2, 4, 8, 4, 8]);
         let leapt = leaps.finish().expect("there were leaps");
         // At half a cycle per instruction, then between that and a quarter, then a quarter.
-        let expected = (2 + 4) as f64 + 8.0 * 0.75 + (4 + 8) as f64 * 0.5;
+        let expected = (2 + 4) as f64 / 2.0 + 8.0 * 3.0 / 8.0 + (4 + 8) as f64 / 4.0;
         let said = leapt.cycles / (2 * INTERVAL) as f64;
         assert!((said - expected).abs() < 0.5, "{said} {expected}");
         assert!(leapt.error > 0.0);
