@@ -180,10 +180,17 @@ impl Claims {
         result
     }
 
-    /// Removes what processes that have died left behind, other than claims, which are taken over one by one.
+    /// Removes what processes that have died left behind. Claims of runs that are to be executed are taken over one by
+    /// one instead.
     pub(super) fn tidy(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(key) = name.strip_suffix(".claim") {
+                if self.folder.join(format!("{key}.json")).exists() {
+                    remove_claim_of_the_dead(&entry.path());
+                }
+                continue;
+            }
             let owner = match name.rsplit_once('.') {
                 Some((owner, "alive")) => owner,
                 Some((numbered, "new")) => numbered.rsplit_once('-').map_or(numbered, |(owner, _)| owner),
@@ -217,6 +224,15 @@ impl Claims {
     fn heartbeat(&self, owner: &Owner) -> PathBuf {
         self.folder.join(format!("{owner}.alive"))
     }
+}
+
+/// Removes a claim that nobody will take over: its run has ended, and then its process, before it gave it back.
+fn remove_claim_of_the_dead(claim: &Path) {
+    if let Some(owner) = holder(claim).filter(|owner| owner.has_ended_here() == Some(true)) {
+        let _ = fs::remove_file(claim.join(&owner.0));
+    }
+    // Unless somebody else has it.
+    let _ = fs::remove_dir(claim);
 }
 
 fn holder(claim: &Path) -> Option<Owner> {
@@ -258,6 +274,21 @@ mod tests {
         assert_eq!(theirs.claim(&key).unwrap(), Attempt::Held);
         ours.release(&key);
         assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing is left");
+    }
+
+    #[test]
+    fn claims_of_runs_that_have_ended_are_removed() {
+        let scratch = Scratch::new("ended");
+        let (ours, done, held) = (Claims::new(scratch.path()), Run::work("nw").key(), Run::work("atm").key());
+        // It was killed after it had written the result.
+        let theirs = by(scratch.path(), &format!("{}-{}-{}-1-0", host(), place(), std::process::id()));
+        assert_eq!(theirs.claim(&done).unwrap(), Attempt::Claimed);
+        assert_eq!(ours.claim(&held).unwrap(), Attempt::Claimed);
+        for key in [&done, &held] {
+            fs::write(scratch.path().join(format!("{key}.json")), "{}").unwrap();
+        }
+        ours.tidy();
+        assert!(!ours.claim_folder(&done).exists() && ours.claim_folder(&held).exists());
     }
 
     #[test]
