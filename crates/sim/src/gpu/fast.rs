@@ -73,7 +73,7 @@ impl Estimate {
         let cycles = (timed.timed.cycles as f64 + leapt.cycles).max(1.0);
         Estimate {
             cycles: cycles.round() as u64,
-            timed_ctas: timed.ctas - leapt.ctas,
+            timed_ctas: timed.ctas - leapt.parts.iter().map(|part| part.ctas).sum::<u64>(),
             timed_warp_instructions: timed.warp_instructions,
             error: leapt.error / cycles,
             timed_because: None,

@@ -79,30 +79,29 @@ fn run_rest<const N: usize>(
     let hang = hang_of(&stopped);
     let rest = stopped.finish();
     let estimate = Estimate::of_rest(finished, settled, rest.warp_instructions);
-    finished.end = rest.end;
-    finished.thread_instructions += rest.thread_instructions;
-    finished.warp_instructions += rest.warp_instructions;
     finished.ctas += rest.ctas;
     finished.warps += rest.warps;
-    finished.output.merge(rest.output);
-    finished.uninitialised.merge(rest.uninitialised);
-    if let Some(notes) = finished.notes.first_mut() {
-        notes.merge(rest.notes);
-    }
+    finished.end = add_functional(finished, rest);
     (estimate, hang)
 }
 
 /// Adds to a launch what it has done in leaps, and says how long it would have taken with that.
 fn add_leapt(finished: &mut Finished<impl Probe>, leapt: Leapt) -> Estimate {
     let estimate = Estimate::with_leaps(finished, &leapt);
-    finished.warp_instructions += leapt.instructions;
-    finished.thread_instructions += leapt.thread_instructions;
-    finished.output.merge(leapt.output);
-    finished.uninitialised.merge(leapt.uninitialised);
-    if let Some(notes) = finished.notes.first_mut() {
-        notes.merge(leapt.notes);
-    }
+    leapt.parts.into_iter().for_each(|part| _ = add_functional(finished, part));
     estimate
+}
+
+/// Adds to a launch what a part of it has done on the functional machine. Returns how that ended.
+fn add_functional(finished: &mut Finished<impl Probe>, part: functional::Finished) -> Result<(), Stop> {
+    finished.thread_instructions += part.thread_instructions;
+    finished.warp_instructions += part.warp_instructions;
+    finished.output.merge(part.output);
+    finished.uninitialised.merge(part.uninitialised);
+    if let Some(notes) = finished.notes.first_mut() {
+        notes.merge(part.notes);
+    }
+    part.end
 }
 
 /// What warps did in a functional launch that was stopped.

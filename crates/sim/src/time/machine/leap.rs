@@ -37,19 +37,15 @@ const ROUGHLY_ALIKE: f64 = 0.1;
 const FILLING: f64 = 0.005;
 
 /// What was executed in leaps.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Leapt {
     pub instructions: u64,
-    pub thread_instructions: u64,
-    /// CTAs that started there.
-    pub ctas: u64,
+    /// What the CTAs did in each of them. Those that started there are among the machine's.
+    pub parts: Vec<functional::Finished>,
     /// What the launch takes longer than the machine's cycles say.
     pub cycles: f64,
     /// How far that may be off, going by how much the rates before and after leaps differ.
     pub error: f64,
-    pub output: Output,
-    pub uninitialised: UninitialisedReads,
-    pub notes: Notes,
 }
 
 /// A leap, and the cycles around it in which the rate was not that of the launch.
@@ -70,7 +66,6 @@ struct Gap {
 type Extent = (f64, f64);
 
 /// When to leap, and how far.
-#[derive(Debug)]
 pub(super) struct Leaps {
     /// Since the last leap.
     marks: Vec<Mark>,
@@ -112,9 +107,18 @@ impl Leaps {
         self.marks.len() == 1
     }
 
-    /// Whether a look is due, if enough instructions were executed.
+    /// Whether a look may be due, unless too few instructions were executed ([`Leaps::is_due`]).
     pub(super) fn may_be_due(&self, now: Cycle) -> bool {
         now >= self.next_look.0
+    }
+
+    /// Whether a look is due, after so many instructions. If not, it is put off.
+    pub(super) fn is_due(&mut self, now: Cycle, executed: u64) -> bool {
+        let due = executed >= self.next_look.1 && executed.max(now - self.start) >= FIRST;
+        if !due {
+            self.next_look.0 = now + INTERVAL / 4;
+        }
+        due
     }
 
     pub(super) fn any(&self) -> bool {
@@ -124,10 +128,6 @@ impl Leaps {
     /// Looks at the rate, at `executed` warp instructions, with so many of the L2's lines used by the launch. Returns
     /// how many instructions can be leaped over now.
     pub(super) fn look(&mut self, now: Cycle, executed: u64, (held, lines): (u64, u64)) -> Option<u64> {
-        if executed < self.next_look.1 || executed.max(now - self.start) < FIRST {
-            self.next_look.0 = now + INTERVAL / 4;
-            return None;
-        }
         self.next_look = (now + INTERVAL, executed + self.interval);
         if let Some((gap, extent @ None)) = &mut self.gap {
             let instructions = gap.leapt + executed - gap.before;
@@ -222,14 +222,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let quiet = now - self.quiet_since >= self.context.launch.chip.hang.watch_cycles;
         if let Some(sampling) = &mut self.sampling {
             sampling.leaps.add(part.did.warp_instructions, now, quiet);
-            let leapt = &mut sampling.leaps.leapt;
-            leapt.thread_instructions += part.did.thread_instructions;
-            leapt.ctas += part.did.ctas;
-            leapt.output.merge(part.did.output);
-            leapt.uninitialised.merge(part.did.uninitialised);
-            leapt.notes.merge(part.did.notes);
+            sampling.leaps.leapt.parts.push(part.did);
         }
-        part.did.end.map(|()| now)
+        part.end.map(|()| now)
     }
 
     /// Lets what warps have begun come to its end.
@@ -250,6 +245,7 @@ mod tests {
         loop {
             *now += INTERVAL;
             *executed += ipc * INTERVAL;
+            assert!(leaps.is_due(Cycle(*now), *executed));
             if let Some(instructions) = leaps.look(Cycle(*now), *executed, (0, 100)) {
                 return instructions;
             }
@@ -259,8 +255,10 @@ mod tests {
     #[test]
     fn short_launches_have_no_leaps() {
         let mut leaps = Leaps::new(Cycle(0), 10);
-        let looks = (1..100).map(|look| leaps.look(Cycle(INTERVAL * look), FIRST / 100 * look, (0, 100)));
-        assert!(looks.into_iter().all(|leap| leap.is_none()) && leaps.marks.is_empty());
+        for look in 1..100 {
+            assert!(!leaps.is_due(Cycle(INTERVAL * look), FIRST / 100 * look));
+        }
+        assert!(leaps.is_due(Cycle(INTERVAL * 100), FIRST));
     }
 
     #[test]

@@ -63,7 +63,6 @@ pub(super) fn steady(marks: &[Mark]) -> Option<Steady> {
 }
 
 /// How far the search for a steady rate has come.
-#[derive(Debug)]
 pub(super) struct Sampling {
     /// CTAs that are resident at once.
     wave: u64,
@@ -146,6 +145,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             return None;
         }
         let instructions = self.sms.iter().map(|sm| sm.probe.0.warp_instructions()).sum();
+        if !of_ctas && !sampling.leaps.is_due(now, instructions) {
+            return None;
+        }
         let numbers = 0..self.partitions.len();
         let tags = numbers.filter_map(|number| self.partitions.get(number)).flat_map(Partition::tags);
         let of_slices = tags.zip(&sampling.uses).map(|(tags, &uses)| tags.held_since(uses));
