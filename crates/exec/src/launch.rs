@@ -52,6 +52,11 @@ impl Launch<'_> {
         self.shape.cta(number - self.first_cta)
     }
 
+    /// CTAs that are resident at once, if the grid has as many.
+    pub fn wave(&self) -> u64 {
+        self.occupancy.wave(self.chip)
+    }
+
     /// Lock bits per SM if the kernel uses any; otherwise 0.
     pub fn lock_bits(&self) -> u32 {
         if self.kernel.first_lock().is_some() { self.chip.lock.bits } else { 0 }
@@ -73,6 +78,11 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// CTAs of the grid.
+    pub fn ctas(&self) -> u64 {
+        self.grid.iter().map(|&extent| u64::from(extent)).product()
+    }
+
     /// The coordinates of the CTA with this number; `x` varies fastest.
     pub fn cta(&self, number: u64) -> [u32; 3] {
         let [x, y, _] = self.grid.map(u64::from);

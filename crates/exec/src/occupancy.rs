@@ -22,6 +22,13 @@ pub struct Occupancy {
     pub limited_by: Limiter,
 }
 
+impl Occupancy {
+    /// CTAs that are resident on a chip at once.
+    pub fn wave(&self, chip: &Chip) -> u64 {
+        u64::from(self.ctas_per_sm) * u64::from(chip.sm.count)
+    }
+}
+
 /// The resource that bounds the number of resident CTAs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -145,7 +152,7 @@ pub struct LocalLimit {
 
 impl LocalLimit {
     pub fn new(chip: &Chip, shape: Shape, ctas_per_sm: u32) -> LocalLimit {
-        let ctas = shape.grid.iter().map(|&d| u64::from(d)).product::<u64>();
+        let ctas = shape.ctas();
         let resident = ctas.min(u64::from(chip.sm.count) * u64::from(ctas_per_sm));
         let threads = shape.block.iter().map(|&d| u64::from(d)).product::<u64>();
         let threads = resident * threads.next_multiple_of(u64::from(chip.sm.warp_lanes));

@@ -112,8 +112,8 @@ impl Sim {
     /// The workspace of a cooperative launch, as it is before its first barrier. Refuses a grid whose CTAs are not all
     /// resident at once.
     fn workspace(&mut self, shape: Shape, occupancy: Occupancy) -> Result<u64> {
-        let ctas = shape.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
-        let resident = u64::from(occupancy.ctas_per_sm) * u64::from(self.gpu.chip().sm.count);
+        let ctas = shape.ctas();
+        let resident = occupancy.wave(self.gpu.chip());
         if ctas > resident {
             let reason =
                 format!("a cooperative launch of {ctas} CTAs, of which {resident} are resident at once");

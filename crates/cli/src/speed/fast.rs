@@ -30,7 +30,7 @@ const LARGE: &[Large] = &[
     Large { name: "nw2", params: &[] },
     Large { name: "tsp", params: &[] },
     Large { name: "kmeans", params: &["points=524_288", "rounds=4"] },
-    Large { name: "mergesort", params: &["keys=1_048_576", "ctas=256"] },
+    Large { name: "mergesort", params: &["keys=4_194_304", "ctas=256"] },
     Large { name: "heartwall", params: &["points=60", "frames=32"] },
     Large { name: "hotspot", params: &["size=512", "steps=24"] },
     Large { name: "bfs", params: &["vertices=1_048_576"] },
@@ -39,10 +39,10 @@ const LARGE: &[Large] = &[
     Large { name: "gaussian", params: &["size=512"] },
     Large { name: "pathfinder", params: &["columns=262_144", "rows=256"] },
     Large { name: "srad", params: &["size=512", "steps=64"] },
-    Large { name: "streamcluster", params: &["points=65_536", "candidates=24"] },
+    Large { name: "streamcluster", params: &["points=65_536", "candidates=48"] },
     Large { name: "nn", params: &["points=4_194_304"] },
     Large { name: "cfd", params: &["cells=16_384", "steps=24"] },
-    Large { name: "lava", params: &["boxes=12", "each=32"] },
+    Large { name: "lava", params: &["boxes=16", "each=32"] },
 ];
 
 /// A workload in both models.

@@ -17,8 +17,11 @@ use crate::gpu::timing::Timing;
 use crate::time::machine::totals::TimedStats;
 use crate::time::machine::{Finished, Leapt, MemorySide, Settled};
 
-/// Two launches are alike if their cycles per warp instruction differ by no more than this share.
+/// A launch is as those with the same grid have said if its cycles differ by no more than this share.
 const ALIKE: f64 = 0.05;
+
+/// And as those with other grids have said by this one: many such launches lie on both sides of what is said.
+const ROUGHLY_ALIKE: f64 = 0.1;
 
 /// What only a clock can tell.
 const CLOCKS: [Special; 6] = [
@@ -33,8 +36,12 @@ const CLOCKS: [Special; 6] = [
 /// Launches are alike in their work if their warp instructions differ by no more than this share.
 const SAME_WORK: f64 = 0.1;
 
-/// Grids are alike if one has no more CTAs than the other and this share.
-const SAME_GRID: f64 = 0.15;
+/// At first a new grid can be left out if one that was timed has as many CTAs, but for this share; it grows like the
+/// intervals.
+const LIKE_GRID: f64 = 0.15;
+
+/// Of so many waves of CTAs, one more or less makes little difference.
+const MANY_WAVES: u64 = 4;
 
 /// At first one of so many launches is timed again; twice as many after each that was as expected.
 const FIRST_INTERVAL: u64 = 4;
@@ -143,8 +150,8 @@ impl Key {
 /// How often launches are timed that are alike.
 #[derive(Debug, Default)]
 struct Turns {
-    /// How many timed launches in a row were as those before had said.
-    expected: u32,
+    /// The last timed launch was as those before had said.
+    expected: bool,
     /// How far the last one was from that, as a share.
     surprise: f64,
     /// Launches since then.
@@ -154,21 +161,21 @@ struct Turns {
 }
 
 impl Turns {
-    /// A launch took so many cycles, and those before had said so many, if they said anything.
-    fn add(&mut self, cycles: f64, said: Option<f64>) {
+    /// A launch took so many cycles, and those before had said so many, if they said anything: as expected, if the two
+    /// differ by no more than a share.
+    fn add(&mut self, cycles: f64, said: Option<f64>, alike: f64) {
         let left_out = std::mem::take(&mut self.since) > 0;
         self.surprise = said.map_or(0.0, |said| (said - cycles).abs() / cycles.max(1.0));
-        let expected = said.is_some() && self.surprise <= ALIKE;
-        self.expected = if expected { self.expected + 1 } else { 0 };
-        self.interval = match expected && left_out {
+        self.expected = said.is_some() && self.surprise <= alike;
+        self.interval = match self.expected && left_out {
             true => (2 * self.interval).min(LONGEST_INTERVAL),
             false => FIRST_INTERVAL,
         };
     }
 
-    /// Whether a launch can be left out now, if so many had to be as expected.
-    fn suffice(&self, expected: u32) -> bool {
-        self.expected >= expected && self.since < self.interval
+    /// Whether a launch can be left out now.
+    fn suffice(&self) -> bool {
+        self.expected && self.since < self.interval
     }
 }
 
@@ -177,6 +184,7 @@ impl Turns {
 struct Sample {
     timed: Box<TimedStats>,
     ctas: u64,
+    waves: u64,
     instructions: f64,
     cycles: f64,
     turns: Turns,
@@ -193,7 +201,8 @@ struct History {
 
 impl History {
     /// Cycles of a launch of so many instructions with a new grid: on the line between the samples with less and with
-    /// more work, or on the line through the nearest two, which is not steeper than proportional.
+    /// more work, or on the line through the nearest two, which is not steeper than proportional; or proportional to
+    /// the only one.
     fn between(&self, instructions: f64) -> Option<f64> {
         let distance = |sample: &Sample| (sample.instructions - instructions).abs();
         let near = |a: &&Sample, b: &&Sample| distance(a).total_cmp(&distance(b));
@@ -205,23 +214,27 @@ impl History {
             Some(opposite) => (Some(opposite), false),
             None => (behind.min_by(near), true),
         };
-        let second = second?;
-        let slope = (nearest.cycles - second.cycles) / (nearest.instructions - second.instructions);
         let steepest = nearest.cycles / nearest.instructions.max(1.0);
-        let slope = if limited { slope.clamp(0.0, steepest) } else { slope };
+        let slope = second.map_or(steepest, |second| {
+            let slope = (nearest.cycles - second.cycles) / (nearest.instructions - second.instructions);
+            if limited { slope.clamp(0.0, steepest) } else { slope }
+        });
         Some(nearest.cycles + slope * (instructions - nearest.instructions))
     }
 
-    /// Whether there is a sample with about as many CTAs.
-    fn has_about(&self, ctas: u64) -> bool {
-        let about = |of: u64| (of.max(ctas) as f64) <= (1.0 + SAME_GRID) * of.min(ctas) as f64;
-        self.by_grid.values().any(|sample| about(sample.ctas))
+    /// Whether there is a sample with about as many CTAs in about as many waves. The longer new grids have been as
+    /// expected, the more the CTAs may differ.
+    fn has_about(&self, ctas: u64, waves: u64) -> bool {
+        let share = LIKE_GRID * (self.new_grids.interval / FIRST_INTERVAL) as f64;
+        let as_many = |of: u64| (of.max(ctas) as f64) <= (1.0 + share) * of.min(ctas) as f64;
+        let in_step = |of: u64| of == waves || of.min(waves) >= MANY_WAVES;
+        self.by_grid.values().any(|sample| as_many(sample.ctas) && in_step(sample.waves))
     }
 
     fn suffices(&self, launch: &Launch<'_>) -> bool {
         match self.by_grid.get(&launch.shape.grid) {
-            Some(sample) => sample.turns.suffice(1),
-            None => self.new_grids.suffice(2) && self.has_about(ctas(launch)),
+            Some(sample) => sample.turns.suffice(),
+            None => self.new_grids.suffice() && self.has_about(launch.shape.ctas(), waves(launch)),
         }
     }
 
@@ -234,19 +247,19 @@ impl History {
             Some(Sample { instructions: as_many, cycles: took, mut turns, .. }) => {
                 // What another amount of work takes says nothing of launches that repeat.
                 let same = (instructions - as_many).abs() <= SAME_WORK * as_many;
-                turns.add(cycles, same.then(|| took / as_many.max(1.0) * instructions));
+                turns.add(cycles, same.then(|| took / as_many.max(1.0) * instructions), ALIKE);
                 turns
             }
             None => {
                 let said = self.between(instructions);
-                self.new_grids.add(cycles, said);
+                self.new_grids.add(cycles, said, ROUGHLY_ALIKE);
                 let mut turns = Turns::default();
-                turns.add(cycles, said);
+                turns.add(cycles, said, ALIKE);
                 turns
             }
         };
-        let sample = Sample { timed: timed.clone(), ctas: ctas(launch), instructions, cycles, turns };
-        self.by_grid.insert(launch.shape.grid, sample);
+        let (timed, ctas, waves) = (timed.clone(), launch.shape.ctas(), waves(launch));
+        self.by_grid.insert(launch.shape.grid, Sample { timed, ctas, waves, instructions, cycles, turns });
     }
 
     /// A launch has run functionally: its cycles by those of its kind, with the counters of the nearest timed one.
@@ -263,7 +276,7 @@ impl History {
                 (cycles, &mut sample.turns, &sample.timed)
             }
             None => {
-                let distance = |sample: &&Sample| ctas(launch).abs_diff(sample.ctas);
+                let distance = |sample: &&Sample| launch.shape.ctas().abs_diff(sample.ctas);
                 let nearest = self.by_grid.values().min_by_key(distance);
                 let Some((cycles, nearest)) = between.zip(nearest) else { return };
                 (cycles, &mut self.new_grids, &nearest.timed)
@@ -281,8 +294,9 @@ impl History {
     }
 }
 
-fn ctas(launch: &Launch<'_>) -> u64 {
-    launch.shape.grid.iter().map(|&extent| u64::from(extent)).product()
+/// How often a wave of CTAs starts, the last one counted.
+fn waves(launch: &Launch<'_>) -> u64 {
+    launch.shape.ctas().div_ceil(launch.wave())
 }
 
 /// The launches so far, by kernel.
@@ -325,47 +339,55 @@ impl Histories {
 mod tests {
     use super::*;
 
-    /// A history of launches with so many CTAs, warp instructions and cycles.
+    /// A history of launches with so many CTAs, warp instructions and cycles. A wave has 16 CTAs.
     fn history(samples: &[(u64, f64, f64)]) -> History {
         let sample = |&(ctas, instructions, cycles): &(u64, f64, f64)| {
             let (timed, turns) = (Box::default(), Turns::default());
-            ([ctas as u32, 1, 1], Sample { timed, ctas, instructions, cycles, turns })
+            let waves = ctas.div_ceil(16);
+            ([ctas as u32, 1, 1], Sample { timed, ctas, waves, instructions, cycles, turns })
         };
-        History { by_grid: samples.iter().map(sample).collect(), new_grids: Turns::default() }
+        let new_grids = Turns { interval: FIRST_INTERVAL, ..Turns::default() };
+        History { by_grid: samples.iter().map(sample).collect(), new_grids }
     }
 
     #[test]
     fn launches_with_new_grids() {
         assert_eq!(history(&[]).between(50.0), None);
-        assert_eq!(history(&[(1, 100.0, 500.0)]).between(100.0), None);
-        let two = history(&[(10, 100.0, 500.0), (20, 200.0, 600.0)]);
+        assert_eq!(history(&[(1, 100.0, 500.0)]).between(90.0), Some(450.0));
+        let mut two = history(&[(10, 100.0, 500.0), (20, 200.0, 600.0)]);
         assert_eq!(two.between(150.0), Some(550.0));
         assert_eq!(two.between(250.0), Some(650.0));
         assert_eq!(two.between(50.0), Some(450.0));
         // Less work does not take longer, and twice the work at most twice as long.
         let odd = history(&[(10, 100.0, 500.0), (20, 200.0, 5000.0)]);
         assert_eq!(odd.between(400.0), Some(10_000.0));
-        assert!(two.has_about(11) && two.has_about(18) && !two.has_about(15));
+        let has_about = |history: &History, ctas: u64| history.has_about(ctas, ctas.div_ceil(16));
+        assert!(has_about(&two, 11) && has_about(&two, 18) && !has_about(&two, 14));
+        two.new_grids.interval *= 4;
+        assert!(has_about(&two, 14) && has_about(&two, 32), "they have been as expected for a while");
+        assert!(!has_about(&two, 33), "another wave");
+        let many = history(&[(100, 100.0, 500.0)]);
+        assert!(has_about(&many, 114), "another wave, of many");
     }
 
     #[test]
     fn launches_as_expected_are_timed_less_and_less() {
         let mut turns = Turns::default();
-        turns.add(100.0, None);
-        assert!(!turns.suffice(1));
+        turns.add(100.0, None, ALIKE);
+        assert!(!turns.suffice());
         let mut timed = 2;
-        turns.add(101.0, Some(100.0));
+        turns.add(101.0, Some(100.0), ALIKE);
         for _ in 0..100 {
-            if turns.suffice(1) {
+            if turns.suffice() {
                 turns.since += 1;
             } else {
-                turns.add(100.0, Some(100.0));
+                turns.add(100.0, Some(100.0), ALIKE);
                 timed += 1;
             }
         }
         // After 4, 8, 16, 32 and 32 that were left out.
         assert_eq!(timed, 2 + 5);
-        turns.add(150.0, Some(100.0));
-        assert!(!turns.suffice(1) && turns.interval == FIRST_INTERVAL);
+        turns.add(150.0, Some(100.0), ALIKE);
+        assert!(!turns.suffice() && turns.interval == FIRST_INTERVAL);
     }
 }

@@ -118,7 +118,7 @@ impl Begun {
                 Work::Kernel(planned) => {
                     *launches += 1;
                     let priority = planned.priority;
-                    let ctas: u64 = planned.shape.grid.iter().map(|&extent| u64::from(extent)).product();
+                    let ctas = planned.shape.ctas();
                     self.code.push(decode(&planned.kernel.kernel, chip));
                     let (piece, first_cta, grid_id) = (self.pieces, self.ctas, *launches);
                     self.kernels.push(BegunKernel { planned, piece, first_cta, grid_id });

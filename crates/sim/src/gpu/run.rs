@@ -64,7 +64,7 @@ fn run_rest<const N: usize>(
     finished: &mut Finished<impl Probe>,
     settled: Settled,
 ) -> (Estimate, Option<Hang>) {
-    let total = launch.shape.grid.iter().map(|&d| u64::from(d)).product::<u64>();
+    let total = launch.shape.ctas();
     // The limit in cycles, as instructions at the rate of the timed part.
     let cycles_left = launch.limits.max_cycles.map(|limit| limit.saturating_sub(finished.timed.cycles));
     let max_cycles = cycles_left.map(|cycles| (cycles as f64 / settled.cycles_per_instruction) as u64);

@@ -154,7 +154,7 @@ impl Plan {
     pub(crate) fn add(&mut self, launches: &[Launch<'_>], pieces: Vec<Piece>, until: Vec<usize>) {
         let first_kernel = self.kernels.len();
         for launch in &launches[first_kernel..] {
-            let count = launch.shape.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
+            let count = launch.shape.ctas();
             self.kernels.push(PlannedKernel {
                 piece: 0,
                 priority: 0,

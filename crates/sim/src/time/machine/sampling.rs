@@ -91,8 +91,8 @@ pub(crate) struct Settled {
 
 impl Sampling {
     pub(super) fn new(launch: &Launch<'_>, side: &MemorySide) -> Sampling {
-        let wave = u64::from(launch.occupancy.ctas_per_sm) * u64::from(launch.chip.sm.count);
-        let ctas = launch.shape.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
+        let wave = launch.wave();
+        let ctas = launch.shape.ctas();
         let warps = ctas.min(wave) * u64::from(launch.occupancy.warps_per_cta);
         let uses = side.partitions.iter().flat_map(|partition| partition.tags()).map(Tags::uses).collect();
         Sampling {
