@@ -14,7 +14,8 @@ use warploom_isa::{AtomicLoop, Kernel, Op, Pc};
 use crate::bulk::Job;
 use crate::execute::{Cta, Effects, Execution, Next, end_cluster_phase};
 use crate::fault::{Fault, FaultKind, Place};
-pub use crate::functional::part::{Part, run_part};
+use crate::functional::part::Touches;
+pub use crate::functional::part::{Part, Touch, run_part};
 use crate::independence::are_independent;
 use crate::kit::lane_mask::LaneMask;
 use crate::launch::Launch;
@@ -179,6 +180,8 @@ struct Machine<'a, const N: usize> {
     uneven: bool,
     /// The last instruction of the turn that ended last.
     last_pc: Pc,
+    /// Accesses, if they are noted.
+    touches: Option<Touches>,
 }
 
 /// What is known about waits, for the explanation of a hang.
@@ -306,6 +309,7 @@ impl<'a, const N: usize> Machine<'a, N> {
             turns: Vec::new(),
             uneven: false,
             last_pc: Pc(0),
+            touches: None,
         }
     }
 
@@ -475,7 +479,8 @@ impl<'a, const N: usize> Machine<'a, N> {
             end = end.min(limit);
         }
         // Nobody wants to know of each instruction.
-        let runs = !self.repetition.notes() && self.waits.circle.is_none() && self.launch.races.is_none();
+        let noted = self.repetition.notes() || self.waits.circle.is_some() || self.touches.is_some();
+        let runs = !noted && self.launch.races.is_none();
         while self.execution.clock < end {
             if runs
                 && let Some(stretch) = warps[warp].control.straight()
@@ -524,6 +529,9 @@ impl<'a, const N: usize> Machine<'a, N> {
             if self.access.pc == path.pc && accesses_memory(self.launch.kernel.code[path.pc.index()].op) {
                 let who = WarpName { cta: cta.number, warp: warp as u32 };
                 self.waits.note(self.launch.kernel, who, &self.access);
+                if let Some(touches) = &mut self.touches {
+                    touches.note(&self.access);
+                }
                 if self.repetition.notes() && !self.access.lanes.local.is_empty() {
                     let window = self.launch.kernel.windows.local;
                     self.repetition.note_local((at, cta.number), warp, &self.access, window);

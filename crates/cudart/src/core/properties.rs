@@ -46,9 +46,7 @@ impl Properties {
         let capability = capability(chip).max(newest_ptx.unwrap_or(0));
         let int = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
         let most_shared = chip.launch.max_shared_bytes_per_cta;
-        let slices = u64::from(chip.l2.partitions) * u64::from(chip.l2.slices_per_partition);
-        let cache = &chip.l2.cache;
-        let slice_bytes = u64::from(cache.sets) * u64::from(cache.ways) * u64::from(cache.line_bytes);
+        let l2_bytes = chip.l2.lines() * u64::from(chip.l2.cache.line_bytes);
         Properties {
             most_kernels: most_kernels(chip),
             name: format!("Warploom {}", chip.name),
@@ -70,7 +68,7 @@ impl Properties {
             clock_khz: int(chip.clock.core_mhz.saturating_mul(1000)),
             memory_clock_khz: int(chip.clock.dram_mhz.saturating_mul(1000)),
             memory_bus_bits: int(chip.l2.partitions.saturating_mul(chip.dram.bus_bytes).saturating_mul(8)),
-            l2_bytes: i32::try_from(slices * slice_bytes).unwrap_or(i32::MAX),
+            l2_bytes: i32::try_from(l2_bytes).unwrap_or(i32::MAX),
         }
     }
 

@@ -541,6 +541,14 @@ pub struct L2Spec {
     pub host_writes: bool,
 }
 
+impl L2Spec {
+    /// Lines of all slices.
+    pub fn lines(&self) -> u64 {
+        let slices = u64::from(self.partitions) * u64::from(self.slices_per_partition);
+        slices * u64::from(self.cache.sets) * u64::from(self.cache.ways)
+    }
+}
+
 fn one() -> u32 {
     1
 }

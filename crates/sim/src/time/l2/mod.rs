@@ -200,6 +200,11 @@ impl Partition {
         self.wake_with(slice);
     }
 
+    /// A sector was read or written while the machine stood still.
+    pub(crate) fn touch(&mut self, slice: u32, line: LineAddress, sectors: u8, writes: bool) {
+        self.slices[slice as usize].touch(self.map.line_in_slice(line), sectors, writes);
+    }
+
     /// The host has written a line.
     pub fn write_by_host(&mut self, slice: u32, line: LineAddress) {
         self.slices[slice as usize].write_by_host(self.map.line_in_slice(line));

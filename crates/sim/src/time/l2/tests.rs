@@ -124,6 +124,18 @@ fn a_miss_goes_to_memory_and_a_hit_does_not() {
 }
 
 #[test]
+fn sectors_that_were_touched_while_the_machine_stood_still_are_there() {
+    let mut partition = fermi();
+    partition.touch(0, line(0, 0), 0b0001, false);
+    partition.touch(0, line(0, 1), 0b0100, true);
+    // A read brought its burst, of two sectors, and a write only its own.
+    let requests = [read(0, 0b0011), read(1, 0b0100), read(1, 0b1000)];
+    replies(&mut partition, &requests.map(|request| (0, request)));
+    assert_eq!((partition.stats().hits, partition.stats().misses), (2, 1));
+    assert_eq!(partition.dram_stats().reads, 1);
+}
+
+#[test]
 fn requests_for_a_line_in_flight_are_merged() {
     let mut partition = fermi();
     let requests = [(0, read(0, ALL)), (0, read(0, ALL)), (50, read(0, 0b1))];

@@ -3,12 +3,13 @@
 //! They are for launches of few waves, whose CTAs are long. The rate of instructions is looked at in short intervals.
 //! When it is steady, warps stop issuing, what they have begun ends, and all resident CTAs are executed for as many
 //! instructions as they had in the time in which the rate was steady; for more after each leap behind which the rate is
-//! about as it was. Each warp has as large a share of them as it had in the time since the last leap: schedulers prefer
+//! about as it was. If it seldom is, leaps say little, and end. Each warp has as large a share of them as it had in the time since the last leap: schedulers prefer
 //! some, and how far warps are apart decides what they find in caches. A leap ends early when CTAs end and no others
 //! follow: with fewer CTAs the rate is another one. While caches and pipelines fill again, the rate is not looked at.
 
 use super::*;
-use crate::exec::functional::{self, Resident};
+use crate::chip::timing::SECTOR_BYTES;
+use crate::exec::functional::{self, Resident, Touch};
 use crate::exec::launch::Limits;
 use crate::time::machine::sampling::{ALIKE, Mark, Steady, steady};
 use crate::time::sm::leap::Place;
@@ -32,6 +33,9 @@ const LONGEST_QUIET: u64 = 16;
 
 /// If the rates before and behind a leap differ by more than this share, the next one is short again.
 const ROUGHLY_ALIKE: f64 = 0.1;
+
+/// If after so many leaps the rate was another one behind more than half of them, there are no more.
+const ENOUGH_LEAPS: u64 = 8;
 
 /// While the launch takes more of the L2's lines from one look to the next, the rate is that of an L2 that fills up.
 const FILLING: f64 = 0.005;
@@ -78,6 +82,9 @@ pub(super) struct Leaps {
     gap: Option<(Gap, Option<Extent>)>,
     /// So many times the instructions of the steady time.
     factor: u64,
+    /// Leaps so far, and those behind which the rate was another one.
+    leaps: u64,
+    surprises: u64,
     /// Leaps since something has changed.
     quiet: u64,
     /// Lines of the L2 that the launch had used, at the last look.
@@ -96,6 +103,8 @@ impl Leaps {
             interval,
             gap: None,
             factor: 1,
+            leaps: 0,
+            surprises: 0,
             quiet: 0,
             held: 0,
             leapt: Leapt::default(),
@@ -146,6 +155,12 @@ impl Leaps {
                 _ if surprise <= ROUGHLY_ALIKE => self.factor,
                 _ => 1,
             };
+            self.leaps += 1;
+            self.surprises += u64::from(surprise > ALIKE);
+            if self.leaps >= ENOUGH_LEAPS && 2 * self.surprises > self.leaps {
+                self.next_look.0 = Cycle::NEVER;
+                return None;
+            }
         }
         let instructions = self.factor * steady.instructions;
         let Steady { rate, .. } = steady;
@@ -208,9 +223,19 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let limits = Limits { max_cycles: None, ..self.context.launch.limits.clone() };
         let launch = Launch { limits: &limits, ..*self.context.launch };
         let mut memory = self.memory.write().expect(NO_PANIC);
-        let part = functional::run_part(&launch, &mut memory, residents, self.next_cta, shares);
+        let l2 = &launch.chip.l2;
+        let most_touches = l2.lines() * u64::from(l2.cache.line_bytes / SECTOR_BYTES);
+        let part = functional::run_part(
+            &launch,
+            &mut memory,
+            residents,
+            self.next_cta,
+            shares,
+            most_touches as usize,
+        );
         self.sms.iter_mut().for_each(|sm| sm.memory.l1.forget_changed(&memory));
         drop(memory);
+        self.touch_l2(part.touches);
         for (place, resident) in places.into_iter().zip(part.residents) {
             let sm = &mut self.sms[place.sm];
             sm.take_back(&self.context, (place, resident), now);
@@ -225,6 +250,18 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             sampling.leaps.leapt.parts.push(part.did);
         }
         part.end.map(|()| now)
+    }
+
+    /// The L2 gets what it would hold after these accesses. L1s fill within an interval, but an L2 takes longer, and as
+    /// long as it does the rate would be too low.
+    fn touch_l2(&mut self, touches: impl IntoIterator<Item = Touch>) {
+        let line_bytes = self.side.line_bytes;
+        for Touch { address, writes } in touches {
+            let line = LineAddress::of(address, line_bytes);
+            let (partition, slice) = self.side.routes.map.slice_of(line);
+            let sector = (address - line.0) / u64::from(SECTOR_BYTES);
+            self.partitions[partition as usize].touch(slice, line, 1 << sector, writes);
+        }
     }
 
     /// Lets what warps have begun come to its end.
@@ -279,6 +316,21 @@ mod tests {
         let said = leapt.cycles / (2 * INTERVAL) as f64;
         assert!((said - expected).abs() < 0.5, "{said} {expected}");
         assert!(leapt.error > 0.0);
+    }
+
+    #[test]
+    fn leaps_end_where_the_rate_is_another_one_behind_each() {
+        let (mut leaps, mut now, mut executed) = (Leaps::new(Cycle(0), 10), 0, FIRST);
+        for ipc in 1..=ENOUGH_LEAPS {
+            let leap = run(&mut leaps, &mut now, &mut executed, ipc);
+            leaps.add(leap, Cycle(now), false);
+        }
+        for _ in 0..3 {
+            now += INTERVAL;
+            executed += INTERVAL;
+            assert_eq!(leaps.look(Cycle(now), executed, (0, 100)), None);
+        }
+        assert!(!leaps.may_be_due(Cycle(1 << 40)) && leaps.leaps == ENOUGH_LEAPS);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::chip::timing::{AtomicSpec, DramSpec, L2Spec, SECTOR_BYTES};
 use crate::kit::cycle::Cycle;
 use crate::kit::divisor::Divisor;
 use crate::kit::line::LineNumber;
-use crate::time::cache::Tags;
+use crate::time::cache::{Line, Tags};
 use crate::time::dram::Channel;
 use crate::time::l2::fetch::{Bursts, Fill};
 use crate::time::l2::mshr::{MshrId, Mshrs};
@@ -316,14 +316,32 @@ impl Slice {
 
     /// The host has written a line. Its copies are slow, so memory has it as well, and what it replaces.
     pub(crate) fn write_by_host(&mut self, number: LineNumber) {
+        let all_sectors = self.all_sectors;
+        let Some(line) = self.bring(number) else { return };
+        (line.valid, line.dirty, line.copied) = (all_sectors, 0, false);
+    }
+
+    /// Sectors of a line were read or written while the machine stood still. What had to be fetched or written back for
+    /// that has taken no time.
+    pub(crate) fn touch(&mut self, number: LineNumber, sectors: u8, writes: bool) {
+        let fetched = self.bursts.cover(sectors).0 & self.all_sectors;
+        let Some(line) = self.bring(number) else { return };
+        line.valid |= if writes { sectors } else { fetched };
+        if writes {
+            line.dirty |= sectors;
+            line.copied = false;
+        }
+    }
+
+    /// Makes a line the most recently used of its set, and brings it there if it is not. `None` if its set has no room.
+    fn bring(&mut self, number: LineNumber) -> Option<&mut Line> {
         let held = self.tags.find(number);
-        let Some(way) = held.or_else(|| self.tags.victim(number)) else { return };
+        let way = held.or_else(|| self.tags.victim(number))?;
         if held.is_none() {
             self.tags.replace(way, number);
         }
         self.tags.touch(way);
-        let line = self.tags.line_mut(way);
-        (line.valid, line.dirty, line.copied) = (self.all_sectors, 0, false);
+        Some(self.tags.line_mut(way))
     }
 
     /// The queue whose first request, of those that are there at a cycle, is the older one.
