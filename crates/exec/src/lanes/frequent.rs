@@ -12,7 +12,7 @@ use warploom_isa::{
 };
 
 use crate::kit::lane_mask::LaneMask;
-use crate::lanes::approx::{reciprocal_root32, reciprocal32};
+use crate::lanes::approx::{power_of_two32, reciprocal_root32, reciprocal32};
 use crate::lanes::bits::{combine, shift_left, shift_right};
 use crate::lanes::compare::{both, compare};
 use crate::lanes::convert::integers;
@@ -412,6 +412,8 @@ frequent! { (inst, regs)
 
     Rcp: Op::FApprox(Approx::Rcp, Ty::F32, false) => word(a: one) reciprocal32(a);
     Rsqrt: Op::FApprox(Approx::Rsqrt, Ty::F32, false) => word(a: one) reciprocal_root32(a);
+    Ex2: Op::FApprox(Approx::Ex2, Ty::F32, false) => word(a: one) power_of_two32(a, false);
+    Ex2Ftz: Op::FApprox(Approx::Ex2, Ty::F32, true) => word(a: one) power_of_two32(a, true);
 
     ExtendU: Op::Cvt(Cvt { to: Ty::U64 | Ty::S64, from: Ty::U32, clamp: Clamp::None, .. })
         => wide(a: one) integers(Ty::U32, Ty::U64, a);
