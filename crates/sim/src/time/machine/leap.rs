@@ -2,10 +2,11 @@
 //!
 //! They are for launches of few waves, whose CTAs are long. The rate of instructions is looked at in short intervals.
 //! When it is steady, warps stop issuing, what they have begun ends, and all resident CTAs are executed for as many
-//! instructions as they had in the time in which the rate was steady; for more after each leap behind which the rate is
-//! about as it was. If it seldom is, leaps say little, and end. Each warp has as large a share of them as it had in the time since the last leap: schedulers prefer
-//! some, and how far warps are apart decides what they find in caches. A leap ends early when CTAs end and no others
-//! follow: with fewer CTAs the rate is another one. While caches and pipelines fill again, the rate is not looked at.
+//! instructions as they had in the time in which the rate was steady; for more after each leap behind which the rate
+//! is about as it was. If it seldom is, leaps say little, and end. Each warp has as large a share of them as it had in
+//! the time since the last leap: schedulers prefer some, and how far warps are apart decides what they find in caches.
+//! A leap ends early when CTAs end and no others follow: with fewer CTAs the rate is another one. While caches and
+//! pipelines fill again, the rate is not looked at.
 
 use super::*;
 use crate::chip::timing::SECTOR_BYTES;
