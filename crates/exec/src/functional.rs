@@ -289,7 +289,7 @@ impl<'a, const N: usize> Machine<'a, N> {
                 ..Effects::default()
             }),
         };
-        let total = launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
+        let total = launch.shape.ctas();
         let (waits, repeats_wait) = (Waits::new(launch.kernel), repeats_wait(launch.kernel));
         Machine {
             launch,
@@ -317,7 +317,7 @@ impl<'a, const N: usize> Machine<'a, N> {
         let sms = self.launch.chip.sm.count as u64;
         // CTAs of a cluster begin and leave together: all of them are residents next to each other.
         let size = self.launch.shape.cluster_ctas() as usize;
-        let slots = (sms * self.launch.occupancy.ctas_per_sm as u64).min(self.total - self.first);
+        let slots = self.launch.wave().min(self.total - self.first);
         let slots = slots / size as u64 * size as u64;
         if are_independent(self.launch) {
             self.run_one_by_one(slots)?;

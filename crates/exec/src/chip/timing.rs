@@ -84,6 +84,12 @@ pub struct CacheSpec {
     pub line_bytes: u32,
 }
 
+impl CacheSpec {
+    pub fn lines(&self) -> u64 {
+        u64::from(self.sets) * u64::from(self.ways)
+    }
+}
+
 /// Instruction issue of an SM.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -545,7 +551,7 @@ impl L2Spec {
     /// Lines of all slices.
     pub fn lines(&self) -> u64 {
         let slices = u64::from(self.partitions) * u64::from(self.slices_per_partition);
-        slices * u64::from(self.cache.sets) * u64::from(self.cache.ways)
+        slices * self.cache.lines()
     }
 }
 

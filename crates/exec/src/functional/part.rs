@@ -9,7 +9,7 @@ use crate::memory::access::{MemoryOp, WarpAccess};
 use crate::memory::store::Memory;
 use crate::stop::Stop;
 
-/// Accesses of the last instructions are noted, one in so many. They take several times as long as others.
+/// The accesses of one instruction in so many are noted, the last ones. Those take several times as long as others.
 const NOTED: u64 = 8;
 
 /// Where CTAs are after a part of their work, and what they did there.

@@ -4,7 +4,6 @@
 //! in the middle would end the process without a word.
 
 use crate::chip::check::{Checked, Chip};
-use crate::chip::timing::CacheSpec;
 
 /// Limit on what the SMs may take, and on what the memory side may take: far above any real chip's.
 const MOST_BYTES: u64 = 4 << 30;
@@ -50,8 +49,8 @@ impl Chip {
             units.sfu,
             units.dp,
         ];
-        let data = lines(&self.l1.cache) * (TAG_BYTES + LINE_BYTES);
-        let tags = (lines(&self.fetch.cache) + lines(&self.constant.cache)) * TAG_BYTES;
+        let data = self.l1.cache.lines() * (TAG_BYTES + LINE_BYTES);
+        let tags = (self.fetch.cache.lines() + self.constant.cache.lines()) * TAG_BYTES;
         let mshrs = u64::from(self.l1.mshrs) * MESSAGE_BYTES;
         SM_BYTES + data + tags + mshrs + 8 * places.into_iter().map(u64::from).sum::<u64>()
     }
@@ -60,9 +59,9 @@ impl Chip {
         let (l2, dram) = (&self.l2, &self.dram);
         let queues = 2 * (u64::from(l2.latency_cycles) + u64::from(l2.queue_requests)) * MESSAGE_BYTES;
         let mshrs = u64::from(l2.mshrs) * MESSAGE_BYTES;
-        let slice = lines(&l2.cache) * TAG_BYTES + queues + mshrs;
+        let slice = l2.cache.lines() * TAG_BYTES + queues + mshrs;
         let channel = (u64::from(dram.latency_cycles) + u64::from(dram.queue_requests)) * MESSAGE_BYTES;
-        let aggregator = self.aggregator.as_ref().map_or(0, |a| lines(&a.cache) * (TAG_BYTES + LINE_BYTES));
+        let aggregator = self.aggregator.as_ref().map_or(0, |a| a.cache.lines() * (TAG_BYTES + LINE_BYTES));
         u64::from(l2.partitions) * (u64::from(l2.slices_per_partition) * slice + channel) + aggregator
     }
 
@@ -71,8 +70,4 @@ impl Chip {
         let slices = u64::from(self.l2.partitions) * u64::from(self.l2.slices_per_partition);
         2 * (u64::from(self.sm.count) + 1) * slices * 16
     }
-}
-
-fn lines(cache: &CacheSpec) -> u64 {
-    u64::from(cache.sets) * u64::from(cache.ways)
 }

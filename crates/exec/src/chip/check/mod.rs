@@ -304,7 +304,7 @@ impl Chip {
         self.power_of_two(&sets, cache.sets)?;
         self.count(&ways, cache.ways)?;
         let most = 1 << 20;
-        let lines = u64::from(cache.sets) * u64::from(cache.ways);
+        let lines = cache.lines();
         self.require(
             lines <= most,
             &ways,

@@ -38,7 +38,7 @@ pub(super) fn subject<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, cause
         HangKind::LostToken => format!("at {}", word()),
         HangKind::Stale => format!("of {} in the L1 of SM {}", word(), scene.ctas[node.cta].cta.sm),
         HangKind::NotResident => {
-            let grid = scene.launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
+            let grid = scene.launch.shape.ctas();
             format!("({} of {})", grouped(scene.unstarted), grouped(grid))
         }
         HangKind::Starved | HangKind::Livelock | HangKind::Unknown => String::new(),
