@@ -114,7 +114,7 @@ impl Control {
     pub(crate) fn restart(&mut self, start: Pc, mask: LaneMask) {
         match self {
             Control::Stack(stack) => stack.restart(start, mask),
-            Control::Independent(splits) => *splits = Splits::new(start, mask, Activation::default()),
+            Control::Independent(splits) => splits.restart(start, mask),
         }
     }
 

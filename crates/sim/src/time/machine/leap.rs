@@ -3,10 +3,10 @@
 //! They are for launches of few waves, whose CTAs are long. The rate of instructions is looked at in short intervals.
 //! When it is steady, warps stop issuing, what they have begun ends, and all resident CTAs are executed for as many
 //! instructions as they had in the time in which the rate was steady; for more after each leap behind which the rate
-//! is about as it was. If it seldom is, leaps say little, and end. Each warp has as large a share of them as it had in
-//! the time since the last leap: schedulers prefer some, and how far warps are apart decides what they find in caches.
-//! A leap ends early when CTAs end and no others follow: with fewer CTAs the rate is another one. While caches and
-//! pipelines fill again, the rate is not looked at.
+//! is about as it was. If it differs much on average, leaps say little, and end. Each warp has as large a share of them
+//! as it had in the time since the last leap: schedulers prefer some, and how far warps are apart decides what they
+//! find in caches. A leap ends early when CTAs end and no others follow: with fewer CTAs the rate is another one. While
+//! caches and pipelines fill again, the rate is not looked at.
 
 use super::*;
 use crate::chip::timing::SECTOR_BYTES;
@@ -35,8 +35,9 @@ const LONGEST_QUIET: u64 = 16;
 /// If the rates before and behind a leap differ by more than this share, the next one is short again.
 const ROUGHLY_ALIKE: f64 = 0.1;
 
-/// If after so many leaps the rate was another one behind more than half of them, there are no more.
+/// If after so many leaps the rates before and behind them differ by more than this share on average, there are no more.
 const ENOUGH_LEAPS: u64 = 8;
+const TOO_UNLIKE: f64 = 0.05;
 
 /// While the launch takes more of the L2's lines from one look to the next, the rate is that of an L2 that fills up.
 const FILLING: f64 = 0.005;
@@ -83,9 +84,9 @@ pub(super) struct Leaps {
     gap: Option<(Gap, Option<Extent>)>,
     /// So many times the instructions of the steady time.
     factor: u64,
-    /// Leaps so far, and those behind which the rate was another one.
+    /// Leaps so far, and the sum of the shares by which the rates before and behind them differ.
     leaps: u64,
-    surprises: u64,
+    unlike: f64,
     /// Leaps since something has changed.
     quiet: u64,
     /// Lines of the L2 that the launch had used, at the last look.
@@ -105,7 +106,7 @@ impl Leaps {
             gap: None,
             factor: 1,
             leaps: 0,
-            surprises: 0,
+            unlike: 0.0,
             quiet: 0,
             held: 0,
             leapt: Leapt::default(),
@@ -157,8 +158,8 @@ impl Leaps {
                 _ => 1,
             };
             self.leaps += 1;
-            self.surprises += u64::from(surprise > ALIKE);
-            if self.leaps >= ENOUGH_LEAPS && 2 * self.surprises > self.leaps {
+            self.unlike += surprise;
+            if self.leaps >= ENOUGH_LEAPS && self.unlike > TOO_UNLIKE * self.leaps as f64 {
                 self.next_look.0 = Cycle::NEVER;
                 return None;
             }
