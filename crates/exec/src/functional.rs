@@ -448,8 +448,12 @@ impl<'a, const N: usize> Machine<'a, N> {
     /// Runs every warp of a CTA for a while.
     fn turn(&mut self, at: usize) -> Result<(), Stop> {
         for warp in 0..self.residents[at].warps.len() {
+            let before = self.execution.clock;
             if self.turn_of(at, warp)? == Next::Remote {
                 self.carry_out(at, warp)?;
+            }
+            if let Some(turns) = self.turns.get_mut(at) {
+                turns[warp] -= self.execution.clock - before;
             }
         }
         if let Some(progress) = &self.launch.limits.progress {

@@ -14,35 +14,58 @@ use crate::term::{self, counted, grouped};
 struct Large {
     name: &'static str,
     params: &'static [&'static str],
+    /// On a chip with many SMs, if not the same.
+    on_large_chip: Option<&'static [&'static str]>,
 }
 
-/// All workloads for GPUs, as large as takes seconds in the timed model.
+impl Large {
+    const fn new(name: &'static str, params: &'static [&'static str]) -> Large {
+        Large { name, params, on_large_chip: None }
+    }
+
+    /// A chip with many SMs needs more CTAs for as many waves, or more launches.
+    const fn on_large_chip(self, params: &'static [&'static str]) -> Large {
+        Large { on_large_chip: Some(params), ..self }
+    }
+
+    fn params_for(&self, chip: &Chip) -> &'static [&'static str] {
+        match self.on_large_chip {
+            Some(params) if chip.sm.count >= MANY_SMS => params,
+            _ => self.params,
+        }
+    }
+}
+
+const MANY_SMS: u32 = 64;
+
+/// All workloads for GPUs, as large as takes seconds to minutes in the timed model.
 const LARGE: &[Large] = &[
-    Large { name: "vecadd", params: &["size=4_194_304"] },
-    Large { name: "matmul", params: &["size=1_024"] },
-    Large { name: "hashtable", params: &["keys=20_000"] },
-    Large { name: "nw", params: &["size=3_968"] },
-    Large { name: "treebuild", params: &[] },
-    Large { name: "treesort", params: &[] },
-    Large { name: "cloth", params: &["rounds=4"] },
-    Large { name: "atm", params: &[] },
-    Large { name: "nw1", params: &[] },
-    Large { name: "nw2", params: &[] },
-    Large { name: "tsp", params: &[] },
-    Large { name: "kmeans", params: &["points=524_288", "rounds=4"] },
-    Large { name: "mergesort", params: &["keys=4_194_304", "ctas=256"] },
-    Large { name: "heartwall", params: &["points=60", "frames=32"] },
-    Large { name: "hotspot", params: &["size=512", "steps=24"] },
-    Large { name: "bfs", params: &["vertices=1_048_576"] },
-    Large { name: "backprop", params: &["inputs=65_536", "units=512"] },
-    Large { name: "lud", params: &["size=1_024"] },
-    Large { name: "gaussian", params: &["size=512"] },
-    Large { name: "pathfinder", params: &["columns=262_144", "rows=256"] },
-    Large { name: "srad", params: &["size=512", "steps=64"] },
-    Large { name: "streamcluster", params: &["points=65_536", "candidates=48"] },
-    Large { name: "nn", params: &["points=4_194_304"] },
-    Large { name: "cfd", params: &["cells=16_384", "steps=24"] },
-    Large { name: "lava", params: &["boxes=16", "each=32"] },
+    Large::new("vecadd", &["size=4_194_304"]).on_large_chip(&["size=67_108_864"]),
+    Large::new("matmul", &["size=1_024"]).on_large_chip(&["size=1_536"]),
+    Large::new("hashtable", &["keys=20_000"]),
+    Large::new("nw", &["size=3_968"]),
+    Large::new("treebuild", &[]),
+    Large::new("treesort", &[]),
+    Large::new("cloth", &["rounds=4"]),
+    Large::new("atm", &[]),
+    Large::new("nw1", &[]),
+    Large::new("nw2", &[]),
+    Large::new("tsp", &[]),
+    Large::new("kmeans", &["points=524_288", "rounds=4"]).on_large_chip(&["points=131_072", "rounds=32"]),
+    Large::new("mergesort", &["keys=4_194_304", "ctas=256"]),
+    Large::new("heartwall", &["points=60", "frames=32"]).on_large_chip(&["points=60", "frames=64"]),
+    Large::new("hotspot", &["size=512", "steps=24"]).on_large_chip(&["size=512", "steps=32"]),
+    Large::new("bfs", &["vertices=1_048_576"]),
+    Large::new("backprop", &["inputs=65_536", "units=512"]),
+    Large::new("lud", &["size=1_024"]).on_large_chip(&["size=1_536"]),
+    Large::new("gaussian", &["size=512"]).on_large_chip(&["size=768"]),
+    Large::new("pathfinder", &["columns=262_144", "rows=256"])
+        .on_large_chip(&["columns=262_144", "rows=512"]),
+    Large::new("srad", &["size=512", "steps=64"]),
+    Large::new("streamcluster", &["points=65_536", "candidates=48"]),
+    Large::new("nn", &["points=4_194_304"]).on_large_chip(&["points=67_108_864"]),
+    Large::new("cfd", &["cells=16_384", "steps=24"]).on_large_chip(&["cells=16_384", "steps=32"]),
+    Large::new("lava", &["boxes=16", "each=32"]),
 ];
 
 /// A workload in both models.
@@ -110,11 +133,12 @@ pub(super) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
 }
 
 fn compare(chip: &Chip, large: &Large, repeat: u32) -> Result<Compared, Failure> {
+    let params = large.params_for(chip);
     let run = |model: ModelName| {
         let timing = Timing { threads: 1, ..Timing::default() };
         let sim = SimOptions { model: model.into(), timing, ..SimOptions::default() };
-        let runs = (0..repeat)
-            .map(|_| work(&mut Device::sim_with(chip.clone(), sim.clone()), large.name, large.params));
+        let runs =
+            (0..repeat).map(|_| work(&mut Device::sim_with(chip.clone(), sim.clone()), large.name, params));
         let runs = runs.collect::<Result<Vec<_>, _>>()?;
         let fastest = runs.into_iter().min_by(|a, b| a.wall_s.total_cmp(&b.wall_s));
         fastest.ok_or_else(|| Failure::input("--repeat must be at least 1"))
@@ -124,7 +148,7 @@ fn compare(chip: &Chip, large: &Large, repeat: u32) -> Result<Compared, Failure>
     let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
     Ok(Compared {
         workload: large.name,
-        params: large.params,
+        params,
         launches: estimate.launches,
         warp_insts: fast.warp_insts,
         timed_cycles: timed.cycles,

@@ -84,14 +84,19 @@ impl<const N: usize> Machine<'_, N> {
         let all = shares.iter().flatten().sum::<u64>().max(1);
         let rounds = longest.div_ceil(TURN);
         let noted = (all / NOTED).max(most_touches as u64).min(all);
-        let first_noted = rounds - (rounds * noted).div_ceil(all);
+        let start = self.execution.clock;
         let mut may_end = self.residents.len() / 10;
-        for round in 0..rounds {
-            if round == first_noted {
+        self.turns = shares.iter().map(|of_cta| vec![0; of_cta.len()]).collect();
+        let mut round = 0;
+        loop {
+            if self.touches.is_none() && self.execution.clock - start >= all - noted {
                 self.touches = Some(Touches { last: VecDeque::new(), most: most_touches });
             }
-            let part = |&share: &u64| share * (round + 1) / rounds - share * round / rounds;
-            self.turns = shares.iter().map(|of_cta| of_cta.iter().map(part).collect()).collect();
+            // What a warp leaves of its turn, because it waits at a barrier, it has later.
+            for (turn, &share) in self.turns.iter_mut().flatten().zip(shares.iter().flatten()) {
+                *turn += part_of(share, round, rounds);
+            }
+            let before = self.execution.clock;
             for at in 0..self.residents.len() {
                 if self.residents[at].cta.live_warps == 0 {
                     continue;
@@ -109,8 +114,11 @@ impl<const N: usize> Machine<'_, N> {
                     may_end -= 1;
                 }
             }
+            round += 1;
+            if round >= rounds && self.execution.clock == before {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// The CTAs that have started later than one on its SM, in order.
@@ -121,6 +129,11 @@ impl<const N: usize> Machine<'_, N> {
         younger.sort_unstable_by_key(|&at| cta(at).number);
         younger
     }
+}
+
+/// What a warp with a share gets of it in a round.
+fn part_of(share: u64, round: u64, rounds: u64) -> u64 {
+    if round < rounds { share * (round + 1) / rounds - share * round / rounds } else { 0 }
 }
 
 #[cfg(test)]

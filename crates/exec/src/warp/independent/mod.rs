@@ -4,8 +4,6 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-use std::iter;
-
 use warploom_isa::Pc;
 
 use crate::kit::lane_mask::LaneMask;
@@ -312,21 +310,18 @@ impl Splits {
         self.reschedule();
     }
 
-    /// Drops empty splits, merges those at the same place, wakes those whose lanes have arrived, and picks the next.
+    /// Settles everything that follows from a change, and picks the next split.
     fn reschedule(&mut self) {
         let ran = self.splits.get(self.current).map(|s| s.mask);
-        if self.splits.iter().any(|split| split.mask.is_empty()) {
-            self.splits.retain(|split| !split.mask.is_empty());
+        match &mut self.splits[..] {
+            // A warp that has not parted, at a barrier.
+            [split] if !split.mask.is_empty() && !matches!(split.wait, Some(Wait::Lanes { .. })) => {
+                self.ranks.clear();
+                self.ranks.push(split.settle(self.live));
+                self.unsettled = false;
+            }
+            _ => self.settle_all(),
         }
-        debug_assert_eq!(self.splits.iter().fold(LaneMask::NONE, |mask, s| mask | s.mask), self.live);
-        if self.share_pcs() {
-            self.merge();
-        }
-        self.ranks.clear();
-        self.ranks.extend(self.splits.iter_mut().map(|split| split.settle(self.live)));
-        let any_waits = self.splits.iter().any(|split| split.wait.is_some());
-        self.unsettled = any_waits && self.wake_members();
-        self.unsettled |= self.share_pcs();
         self.ran += 1;
         self.patience += 1;
         self.current = match self.kept(ran) {
@@ -336,6 +331,20 @@ impl Splits {
             }
             None => self.pick(),
         };
+    }
+
+    /// Drops empty splits, merges those at the same place, ranks all, and wakes those whose lanes have arrived.
+    fn settle_all(&mut self) {
+        self.splits.retain(|split| !split.mask.is_empty());
+        debug_assert_eq!(self.splits.iter().fold(LaneMask::NONE, |mask, s| mask | s.mask), self.live);
+        if self.share_pcs() {
+            self.merge();
+        }
+        self.ranks.clear();
+        self.ranks.extend(self.splits.iter_mut().map(|split| split.settle(self.live)));
+        let any_waits = self.splits.iter().any(|split| split.wait.is_some());
+        self.unsettled = any_waits && self.wake_members();
+        self.unsettled |= self.share_pcs();
     }
 
     /// The same, where only the current split and those from number `new` on have moved. Mostly nothing follows from
@@ -360,28 +369,33 @@ impl Splits {
     fn settle_moved(&mut self, new: usize) -> bool {
         let count = self.splits.len();
         self.ranks.resize(count, Rank::default());
-        let moved = || iter::once(self.current).chain(new..count);
-        moved().for_each(|at| self.ranks[at] = Rank::at(self.splits[at].pc));
+        self.ranks[self.current] = Rank::at(self.splits[self.current].pc);
+        (new..count).for_each(|at| self.ranks[at] = Rank::at(self.splits[at].pc));
         let mut pair = None;
-        for at in moved() {
+        let mut meets_one_at_most = |at: usize| {
             let pc = self.ranks[at].pc();
             // Itself is one of them.
             if self.ranks.iter().map(|rank| u64::from(rank.pc() == pc)).sum::<u64>() == 1 {
-                continue;
+                return true;
             }
-            for other in (0..count).filter(|&other| other != at && self.ranks[other].pc() == pc) {
+            (0..count).filter(|&other| other != at && self.ranks[other].pc() == pc).all(|other| {
                 let found = (at.min(other), at.max(other));
-                if pair.replace(found).is_some_and(|before| before != found) {
-                    return false;
-                }
-            }
+                pair.replace(found).is_none_or(|before| before == found)
+            })
+        };
+        if !meets_one_at_most(self.current) || !(new..count).all(meets_one_at_most) {
+            return false;
         }
         if pair.is_some_and(|(a, b)| !self.splits[a].merges_with(&self.splits[b])) {
             return false;
         }
-        for at in moved().filter(|&at| pair.is_none_or(|(a, b)| at != a && at != b)) {
-            self.ranks[at] = self.splits[at].settle(self.live);
-        }
+        let mut settle = |at: usize| {
+            if pair.is_none_or(|(a, b)| at != a && at != b) {
+                self.ranks[at] = self.splits[at].settle(self.live);
+            }
+        };
+        settle(self.current);
+        (new..count).for_each(settle);
         if let Some((a, b)) = pair {
             let other = self.splits.swap_remove(b);
             self.ranks.swap_remove(b);
@@ -398,9 +412,6 @@ impl Splits {
 
     /// Whether any two are at the same pc.
     fn share_pcs(&self) -> bool {
-        if self.splits.len() < 2 {
-            return false;
-        }
         let mut seen = 0u64;
         let pcs = || self.splits.iter().map(|split| split.pc);
         let mut perhaps = false;

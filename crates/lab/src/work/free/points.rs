@@ -32,7 +32,7 @@ pub(super) const STREAMCLUSTER: Workload = Workload {
 pub(super) const NN: Workload = Workload {
     name: "nn",
     about: "nearest neighbours: the distance of each record from a place",
-    params: &[POINTS, THREADS, SEED],
+    params: &[POINTS.range(1, 1 << 26), THREADS, SEED],
     run: nn,
 };
 

@@ -12,7 +12,7 @@ use super::*;
 use crate::chip::timing::SECTOR_BYTES;
 use crate::exec::functional::{self, Resident, Touch};
 use crate::exec::launch::Limits;
-use crate::time::machine::sampling::{ALIKE, Mark, Steady, steady};
+use crate::time::machine::sampling::{ALIKE, FILLING, Mark, Steady, steady};
 use crate::time::sm::leap::Place;
 
 /// From one look at the rate to the next pass so many cycles, and every warp executes so many instructions, on average.
@@ -38,9 +38,6 @@ const ROUGHLY_ALIKE: f64 = 0.1;
 /// If after so many leaps the rates before and behind them differ by more than this share on average, there are no more.
 const ENOUGH_LEAPS: u64 = 8;
 const TOO_UNLIKE: f64 = 0.05;
-
-/// While the launch takes more of the L2's lines from one look to the next, the rate is that of an L2 that fills up.
-const FILLING: f64 = 0.005;
 
 /// What was executed in leaps.
 #[derive(Default)]

@@ -20,8 +20,12 @@ pub(super) const ALIKE: f64 = 0.03;
 /// has not settled after as many.
 const FEW_WAVES: u64 = 16;
 
-/// The L2 counts as full when this share of its lines was used by the launch: addresses seldom fill all sets alike.
+/// The L2 counts as full when the launch has used this share of its lines, and no longer uses more of them from one look
+/// to the next than [`FILLING`]: addresses do not fill all sets alike.
 const FULL: f64 = 0.9;
+
+/// While the launch takes more of the L2's lines from one look to the next, the rate is that of an L2 that fills up.
+pub(super) const FILLING: f64 = 0.005;
 
 /// A moment, such as that at which another wave of CTAs had started.
 #[derive(Clone, Copy, Debug)]
@@ -115,9 +119,11 @@ impl Sampling {
     /// The launch has used so many lines of the L2, of so many. While it fills up fast enough to be full before so many
     /// waves have passed, what happens does not say what will.
     fn note_l2(&mut self, (held, lines): (u64, u64), waves: u64) {
-        let added = held.saturating_sub(std::mem::replace(&mut self.held, held));
-        let full = FULL * lines as f64;
-        if (held as f64) < full && held as f64 + added as f64 * waves as f64 > full {
+        let added = held.saturating_sub(std::mem::replace(&mut self.held, held)) as f64;
+        let (held, full) = (held as f64, FULL * lines as f64);
+        let will_be_full = held < full && held + added * waves as f64 > full;
+        let nearly_full = held >= full && added > FILLING * lines as f64;
+        if will_be_full || nearly_full {
             // Nor does the wave that begins at this mark.
             self.filling = self.marks.len() + 1;
         }
@@ -224,11 +230,11 @@ mod tests {
     #[test]
     fn waves_that_fill_the_l2_do_not_count() {
         let mut sampling = sampling();
-        for (wave, held) in [20, 40, 60, 80, 95, 98, 98].into_iter().enumerate() {
+        for (wave, held) in [20, 40, 60, 80, 95, 98, 98, 98, 98].into_iter().enumerate() {
             sampling.note_l2((held, 100), 50);
             let instructions = 1000 * wave as u64;
             sampling.marks.push(Mark { at: Cycle(500 * wave as u64), instructions });
-            assert_eq!(sampling.rate().is_some(), wave == 6, "wave {wave}");
+            assert_eq!(sampling.rate().is_some(), wave == 8, "wave {wave}");
         }
         // It will not be full before the launch ends.
         let mut sampling = super::tests::sampling();
