@@ -20,6 +20,9 @@ pub(super) const ALIKE: f64 = 0.03;
 /// has not settled after as many.
 const FEW_WAVES: u64 = 16;
 
+/// And so has a grid whose first wave executes more warp instructions than this.
+const LONG_WAVE: u64 = 1 << 23;
+
 /// The L2 counts as full when the launch has used this share of its lines, and no longer uses more of them from one look
 /// to the next than [`FILLING`]: addresses do not fill all sets alike.
 const FULL: f64 = 0.9;
@@ -134,10 +137,17 @@ impl Sampling {
         steady(&self.marks[self.filling..])
     }
 
-    /// Whether to look for a leap, in a grid of so many CTAs.
-    fn wants_leap(&self, now: Cycle, total: u64) -> bool {
+    /// Whether to look for a leap, in a grid of so many CTAs that has executed so many instructions.
+    fn wants_leap(&self, total: u64, executed: u64) -> bool {
         let few = total < FEW_WAVES * self.wave || self.marks.len() as u64 >= FEW_WAVES;
-        self.may_leap && few && self.settled.is_none() && self.leaps.may_be_due(now)
+        // The first wave goes on, and it takes some more until the rate of waves is known.
+        let long = self.leaps.any() || self.marks.len() < 2 && executed >= LONG_WAVE;
+        few || long
+    }
+
+    /// Whether a look for a leap may be due.
+    fn may_leap_at(&self, now: Cycle) -> bool {
+        self.may_leap && self.settled.is_none() && self.leaps.may_be_due(now)
     }
 }
 
@@ -146,12 +156,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// of instructions in a few long CTAs, returns how many of these to leap over.
     pub(super) fn look_for_rate(&mut self, now: Cycle) -> Option<u64> {
         let sampling = self.sampling.as_mut()?;
-        let (of_ctas, leaps) = (sampling.is_due(self.next_cta), sampling.wants_leap(now, self.total));
-        if !of_ctas && !leaps {
+        let of_ctas = sampling.is_due(self.next_cta);
+        if !of_ctas && !sampling.may_leap_at(now) {
             return None;
         }
         let instructions = self.sms.iter().map(|sm| sm.probe.0.warp_instructions()).sum();
-        if !of_ctas && !sampling.leaps.is_due(now, instructions) {
+        let wants_leap = sampling.wants_leap(self.total, instructions);
+        if !of_ctas && !(sampling.leaps.is_due(now, instructions) && wants_leap) {
             return None;
         }
         let numbers = 0..self.partitions.len();
