@@ -61,7 +61,7 @@ fn what_is_written_in_leaps_is_read_behind_them() {
                 mul.wide.u32 %rd4, %r2, 4;\nadd.u64 %rd3, %rd3, %rd4;\n\
                 mov.u32 %r3, 0;\nLOOP:\nld.global.u32 %r4, [%rd3];\nmad.lo.u32 %r4, %r4, 5, %r3;\n\
                 st.global.u32 [%rd3], %r4;\nbar.sync 0;\nadd.u32 %r3, %r3, 1;\n\
-                setp.lt.u32 %p1, %r3, 3000;\n@%p1 bra LOOP;";
+                setp.lt.u32 %p1, %r3, 6000;\n@%p1 bra LOOP;";
     let of = |model| {
         let mut gpu = device(model, 2);
         let kernel = kernel(&mut gpu, body);
@@ -72,7 +72,10 @@ fn what_is_written_in_leaps_is_read_behind_them() {
     let ((timed, right), (fast, read)) = (of(SimModel::Timing), of(SimModel::Fast));
     assert!(right == read);
     let estimate = fast.estimate.unwrap();
-    assert!(estimate.timed_warp_insts < fast.warp_insts && fast.warp_insts == timed.warp_insts);
+    assert_eq!(fast.warp_insts, timed.warp_insts);
+    // Leaps go as far as they are meant to, though a warp waits after each eight instructions.
+    let share = estimate.timed_warp_insts as f64 / fast.warp_insts as f64;
+    assert!(share < 0.4, "{share} is timed");
     let error = fast.cycles as f64 / timed.cycles as f64 - 1.0;
     assert!(error.abs() < 0.05, "{} cycles instead of {}", fast.cycles, timed.cycles);
 }

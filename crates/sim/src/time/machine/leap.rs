@@ -20,10 +20,6 @@ use crate::time::sm::leap::Place;
 const INTERVAL: u64 = 2048;
 const INSTRUCTIONS_OF_WARP: u64 = 32;
 
-/// So many warp instructions, or cycles, are timed first. They take a second or two, so there is little to gain in a
-/// launch that has no more, and launches that repeat are compared with each other, for which they must be known well.
-const FIRST: u64 = 1 << 21;
-
 /// Most times as many instructions as in the time in which the rate was steady.
 const LONGEST: u64 = 32;
 
@@ -120,9 +116,10 @@ impl Leaps {
         now >= self.next_look.0
     }
 
-    /// Whether a look is due, after so many instructions. If not, it is put off.
-    pub(super) fn is_due(&mut self, now: Cycle, executed: u64) -> bool {
-        let due = executed >= self.next_look.1 && executed.max(now - self.start) >= FIRST;
+    /// Whether a look is due, after so many instructions; the first one after as many as `first`, or as many cycles. If
+    /// not, it is put off.
+    pub(super) fn is_due(&mut self, now: Cycle, executed: u64, first: u64) -> bool {
+        let due = executed >= self.next_look.1 && executed.max(now - self.start) >= first;
         if !due {
             self.next_look.0 = now + INTERVAL / 4;
         }
@@ -276,12 +273,15 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 mod tests {
     use super::*;
 
+    /// Warp instructions before the first look.
+    const FIRST: u64 = 1 << 21;
+
     /// A launch at a rate, looked at as long as it says nothing of a leap. Returns the leap.
     fn run(leaps: &mut Leaps, now: &mut u64, executed: &mut u64, ipc: u64) -> u64 {
         loop {
             *now += INTERVAL;
             *executed += ipc * INTERVAL;
-            assert!(leaps.is_due(Cycle(*now), *executed));
+            assert!(leaps.is_due(Cycle(*now), *executed, FIRST));
             if let Some(instructions) = leaps.look(Cycle(*now), *executed, (0, 100)) {
                 return instructions;
             }
@@ -292,9 +292,9 @@ mod tests {
     fn short_launches_have_no_leaps() {
         let mut leaps = Leaps::new(Cycle(0), 10);
         for look in 1..100 {
-            assert!(!leaps.is_due(Cycle(INTERVAL * look), FIRST / 100 * look));
+            assert!(!leaps.is_due(Cycle(INTERVAL * look), FIRST / 100 * look, FIRST));
         }
-        assert!(leaps.is_due(Cycle(INTERVAL * 100), FIRST));
+        assert!(leaps.is_due(Cycle(INTERVAL * 100), FIRST, FIRST));
     }
 
     #[test]

@@ -20,7 +20,12 @@ pub(super) const ALIKE: f64 = 0.03;
 /// has not settled after as many.
 const FEW_WAVES: u64 = 16;
 
-/// And so has a grid whose first wave executes more warp instructions than this.
+/// In a grid of few waves, so many warp instructions, or cycles, are timed before a leap. They take a second or two, so
+/// there is little to gain in a launch that has no more, and launches that repeat are compared with each other, for
+/// which they must be known well.
+const FIRST_LEAP: u64 = 1 << 21;
+
+/// So long a first wave makes a grid of many waves like one of few.
 const LONG_WAVE: u64 = 1 << 23;
 
 /// The L2 counts as full when the launch has used this share of its lines, and no longer uses more of them from one look
@@ -137,17 +142,13 @@ impl Sampling {
         steady(&self.marks[self.filling..])
     }
 
-    /// Whether to look for a leap, in a grid of so many CTAs that has executed so many instructions.
-    fn wants_leap(&self, total: u64, executed: u64) -> bool {
-        let few = total < FEW_WAVES * self.wave || self.marks.len() as u64 >= FEW_WAVES;
-        // The first wave goes on, and it takes some more until the rate of waves is known.
-        let long = self.leaps.any() || self.marks.len() < 2 && executed >= LONG_WAVE;
-        few || long
-    }
-
-    /// Whether a look for a leap may be due.
-    fn may_leap_at(&self, now: Cycle) -> bool {
-        self.may_leap && self.settled.is_none() && self.leaps.may_be_due(now)
+    /// After how many warp instructions or cycles to look for a first leap in a grid of so many CTAs, if at all: waves
+    /// say more of one that has many, unless the first of them is long.
+    fn first_leap(&self, total: u64) -> Option<u64> {
+        let waves = self.marks.len() as u64;
+        let few = total < FEW_WAVES * self.wave || waves >= FEW_WAVES;
+        let first = if few { FIRST_LEAP } else { LONG_WAVE };
+        (self.may_leap && self.settled.is_none() && (few || waves < 2)).then_some(first)
     }
 }
 
@@ -157,12 +158,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     pub(super) fn look_for_rate(&mut self, now: Cycle) -> Option<u64> {
         let sampling = self.sampling.as_mut()?;
         let of_ctas = sampling.is_due(self.next_cta);
-        if !of_ctas && !sampling.may_leap_at(now) {
+        let first_leap = sampling.first_leap(self.total).filter(|_| sampling.leaps.may_be_due(now));
+        if !of_ctas && first_leap.is_none() {
             return None;
         }
         let instructions = self.sms.iter().map(|sm| sm.probe.0.warp_instructions()).sum();
-        let wants_leap = sampling.wants_leap(self.total, instructions);
-        if !of_ctas && !(sampling.leaps.is_due(now, instructions) && wants_leap) {
+        if !of_ctas && !first_leap.is_some_and(|first| sampling.leaps.is_due(now, instructions, first)) {
             return None;
         }
         let numbers = 0..self.partitions.len();
@@ -251,6 +252,20 @@ mod tests {
         let mut sampling = super::tests::sampling();
         sampling.note_l2((5, 100), 10);
         assert_eq!(sampling.filling, 0);
+    }
+
+    #[test]
+    fn leaps_are_for_few_waves_and_long_ones() {
+        let mut sampling = sampling();
+        let marks = |waves| vec![Mark { at: Cycle(0), instructions: 0 }; waves];
+        let leaps = [(8, 0), (8, 9), (50, 1), (50, 2), (50, 16)].map(|(ctas, waves)| {
+            sampling.marks = marks(waves);
+            sampling.first_leap(ctas)
+        });
+        let few = Some(FIRST_LEAP);
+        assert_eq!(leaps, [few, few, Some(LONG_WAVE), None, few]);
+        sampling.may_leap = false;
+        assert_eq!(sampling.first_leap(8), None);
     }
 
     #[test]
