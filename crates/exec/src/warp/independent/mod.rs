@@ -35,7 +35,7 @@ pub struct Splits {
     current: usize,
     /// Lanes that have not ended.
     live: LaneMask,
-    /// More may follow from the last change than ranks: some are at the same pc, have begun to wait, or have been woken.
+    /// More may follow from the last change than ranks: some are at the same pc, have begun to wait, or were woken.
     unsettled: bool,
     /// Instructions since a starving split was last picked.
     ran: u32,
@@ -347,8 +347,9 @@ impl Splits {
         self.unsettled |= self.share_pcs();
     }
 
-    /// The same, where only the current split and those from number `new` on have moved. Mostly nothing follows from
-    /// that but which split is next, and that is asked for after each instruction of a warp that has parted.
+    /// Does what [`Splits::reschedule`] does where only the current split and those from number `new` on have moved. Mostly
+    /// nothing follows from that but which split is next, and that is asked for after each instruction of a warp that
+    /// has parted.
     #[inline(never)]
     fn reschedule_moved(&mut self, new: usize) {
         if self.unsettled || !self.settle_moved(new) {
