@@ -347,9 +347,9 @@ impl Splits {
         self.unsettled |= self.share_pcs();
     }
 
-    /// Does what [`Splits::reschedule`] does where only the current split and those from number `new` on have moved. Mostly
-    /// nothing follows from that but which split is next, and that is asked for after each instruction of a warp that
-    /// has parted.
+    /// Does what [`Splits::reschedule`] does, where only the current split and those from number `new` on have moved.
+    /// Mostly nothing follows from that but which split is next, and that is asked for after each instruction of a warp
+    /// that has parted.
     #[inline(never)]
     fn reschedule_moved(&mut self, new: usize) {
         if self.unsettled || !self.settle_moved(new) {
@@ -364,8 +364,8 @@ impl Splits {
         }
     }
 
-    /// Ranks the splits that have moved. If one of them is where another one is, they become one. Returns false if there
-    /// is more to do than that.
+    /// Ranks the splits that have moved. If one of them is where another one is, they become one. Returns false if
+    /// there is more to do than that.
     #[inline]
     fn settle_moved(&mut self, new: usize) -> bool {
         let count = self.splits.len();
