@@ -30,8 +30,8 @@ pub(super) struct Reconvergence {
     pub(super) lanes: LaneMask,
 }
 
-/// What decides when a split runs, as one number: the lowest runs first. In it are whether the split is stopped, whether
-/// it is early, how deep it is in calls, and its pc.
+/// What decides when a split runs, as one number: the lowest runs first. In it are whether the split is stopped,
+/// whether it is early, how deep it is in calls, and its pc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank(u64);
 
