@@ -31,7 +31,8 @@ const LONGEST_QUIET: u64 = 16;
 /// If the rates before and behind a leap differ by more than this share, the next one is short again.
 const ROUGHLY_ALIKE: f64 = 0.1;
 
-/// If after so many leaps the rates before and behind them differ by more than this share on average, there are no more.
+/// If after so many leaps the rates before and behind them differ by more than this share on average, there are no
+/// more.
 const ENOUGH_LEAPS: u64 = 8;
 const TOO_UNLIKE: f64 = 0.05;
 

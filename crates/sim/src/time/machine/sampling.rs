@@ -28,8 +28,8 @@ const FIRST_LEAP: u64 = 1 << 21;
 /// So long a first wave makes a grid of many waves like one of few.
 const LONG_WAVE: u64 = 1 << 23;
 
-/// The L2 counts as full when the launch has used this share of its lines, and no longer uses more of them from one look
-/// to the next than [`FILLING`]: addresses do not fill all sets alike.
+/// The L2 counts as full when the launch has used this share of its lines, and takes no more of them from one look to
+/// the next than [`FILLING`]: addresses do not fill all sets alike.
 const FULL: f64 = 0.9;
 
 /// While the launch takes more of the L2's lines from one look to the next, the rate is that of an L2 that fills up.
