@@ -174,7 +174,7 @@ struct Machine<'a, const N: usize> {
     repetition: Repetition<N>,
     /// In which every warp had its turn.
     rounds: u64,
-    /// By resident and warp, the instructions of a turn. [`TURN`] where there are none.
+    /// By resident and warp, the instructions that are left to execute. A turn is [`TURN`] where there are none.
     turns: Vec<Vec<u64>>,
     /// Turns are [`UNEVEN_TURNS`]: with those of one length, attempts were undone for ever.
     uneven: bool,

@@ -62,10 +62,11 @@ const LARGE: &[Large] = &[
     Large::new("pathfinder", &["columns=262_144", "rows=256"])
         .on_large_chip(&["columns=262_144", "rows=512"]),
     Large::new("srad", &["size=512", "steps=64"]),
-    Large::new("streamcluster", &["points=65_536", "candidates=48"]),
+    Large::new("streamcluster", &["points=65_536", "candidates=48"])
+        .on_large_chip(&["points=65_536", "candidates=64"]),
     Large::new("nn", &["points=4_194_304"]).on_large_chip(&["points=67_108_864"]),
     Large::new("cfd", &["cells=16_384", "steps=24"]).on_large_chip(&["cells=16_384", "steps=32"]),
-    Large::new("lava", &["boxes=16", "each=32"]),
+    Large::new("lava", &["boxes=24", "each=32"]).on_large_chip(&["boxes=32", "each=32"]),
 ];
 
 /// A workload in both models.

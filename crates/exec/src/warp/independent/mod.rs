@@ -119,6 +119,7 @@ impl Splits {
         }
         // Otherwise it has had its quantum, and another one comes first.
         let stays = self.quantum > 0 || others_follow;
+        // What is unsettled may change the order after the next instruction.
         let runs = stays && most > 0 && first <= path.pc.0 && !self.unsettled;
         runs.then_some(Stretch { path, until: Pc::RETURN, within: Pc(first)..end, most: most.into() })
     }
