@@ -252,3 +252,22 @@ fn barrier_waits_end_together() {
     splits.release_barrier(LaneMask(0b1111));
     assert_eq!(splits.current(), Some(go(2, 0b1100)));
 }
+
+/// One that is woken at its reconvergence point is settled with the next instruction, though another one executes it.
+#[test]
+fn woken_paths_are_settled_while_others_run() {
+    let mut splits = splits();
+    splits.branch(&[go(5, 0b1100), go(2, 0b0011)], Pc(30));
+    assert_eq!(splits.current(), Some(go(2, 0b0011)));
+    splits.branch(&[go(8, 0b0001), go(9, 0b0010)], Pc(10));
+    // The quantum of a path that starved ends as it begins to wait.
+    splits.current = splits.splits.iter().position(|split| split.pc == Pc(8)).unwrap();
+    splits.quantum = 1;
+    splits.advance();
+    assert_eq!(splits.current(), Some(go(9, 0b0011)));
+    splits.wait(Wait::Lanes { members: LaneMask(0b0011), anywhere: true });
+    assert_eq!(splits.current(), Some(go(5, 0b1100)));
+    splits.advance();
+    let woken = splits.splits.iter().find(|split| split.pc == Pc(10)).unwrap();
+    assert_eq!(woken.reconvergences.len(), 1, "all lanes have reached the inner one");
+}
