@@ -21,7 +21,7 @@ use crate::lanes::float::{arithmetic, least32};
 use crate::lanes::integer::{add, least, most, multiply, multiply_add, subtract};
 use crate::lanes::moves::{copy, select};
 use crate::lanes::vector::{Filled, Inputs, Source, map2, spread};
-use crate::lanes::{Registers, all_lanes, merge};
+use crate::lanes::{Registers, Taking, merge};
 
 /// A value in every lane. There is room for the lanes of any warp, so that a kernel's constants do not depend on how
 /// wide the chip's warps are.
@@ -203,8 +203,7 @@ fn execute_one<const N: usize>(
     constants: &[ConstantRow],
     mask: LaneMask,
 ) {
-    let full = mask & all_lanes::<N>() == all_lanes::<N>();
-    execute(operation, inst, regs, constants, &mut [[0; N]; 2], (full, mask));
+    execute(operation, inst, regs, constants, &mut [[0; N]; 2], Taking::of(mask));
 }
 
 /// Where results go that not all lanes take: from here they are merged into registers, in one place for all operations.
@@ -217,9 +216,7 @@ struct Results<'a, 'b, const N: usize> {
     spare: &'a mut Spare<N>,
     inst: &'a Inst,
     first: usize,
-    /// All lanes of `mask` are all that there are.
-    full: bool,
-    mask: LaneMask,
+    taking: Taking<'a, N>,
 }
 
 /// Each returns how many words wait in [`Results::spare`], if not all lanes are to have them.
@@ -227,7 +224,7 @@ impl<const N: usize> Results<'_, '_, N> {
     #[inline(always)]
     fn word(&mut self, filled: Filled<N>) -> usize {
         let Filled::Word(lo) = filled else { unreachable!("the operation has a word") };
-        if self.full {
+        if self.taking.full {
             self.regs.words[self.first] = lo;
         } else {
             self.spare[0] = lo;
@@ -238,7 +235,7 @@ impl<const N: usize> Results<'_, '_, N> {
     #[inline(always)]
     fn wide(&mut self, filled: Filled<N>) -> usize {
         let Filled::Wide(lo, hi) = filled else { unreachable!("the operation has two words") };
-        let rows = if self.full { &mut self.regs.words[self.first..] } else { &mut self.spare[..] };
+        let rows = if self.taking.full { &mut self.regs.words[self.first..] } else { &mut self.spare[..] };
         if let [low, high, ..] = rows {
             (*low, *high) = (lo, hi);
         }
@@ -252,8 +249,8 @@ impl<const N: usize> Results<'_, '_, N> {
             Filled::Preds(first, second) => (first, second),
             _ => unreachable!("the operation has predicates"),
         };
-        self.regs.write_pred(self.inst.dst, first, self.mask);
-        self.regs.write_pred(self.inst.dst2, second, self.mask);
+        self.regs.write_pred(self.inst.dst, first, self.taking.mask);
+        self.regs.write_pred(self.inst.dst2, second, self.taking.mask);
         0
     }
 }
@@ -300,8 +297,7 @@ macro_rules! frequent {
             }
         }
 
-        /// Executes a decoded operation on the lanes of `mask`, which already includes the guard. `full` says whether
-        /// that is all of them.
+        /// Executes a decoded operation on the lanes that take part, the guard included.
         #[inline(always)]
         pub(crate) fn execute<const N: usize>(
             LaneOperation { op, sources, result }: &LaneOperation,
@@ -309,7 +305,7 @@ macro_rules! frequent {
             regs: &mut Registers<'_, N>,
             constants: &[ConstantRow],
             spare: &mut Spare<N>,
-            (full, mask): (bool, LaneMask),
+            taking: Taking<'_, N>,
         ) {
             let first = *result as usize;
             let waiting = match op {
@@ -319,11 +315,11 @@ macro_rules! frequent {
                     // Not all operations look at more than their sources.
                     let _ = ($inst, $regs);
                     let filled = $result;
-                    Results { regs, spare, inst, first, full, mask }.$kind(filled)
+                    Results { regs, spare, inst, first, taking }.$kind(filled)
                 })*
             };
-            if !full && waiting > 0 {
-                let k = spread(mask.0);
+            if !taking.full && waiting > 0 {
+                let k = taking.words();
                 for (row, value) in regs.words[first..].iter_mut().zip(&*spare).take(waiting) {
                     merge(row, value, &k);
                 }

@@ -32,8 +32,8 @@ use warploom_isa::{Dst, Inst, Op, Operand};
 
 use crate::kit::lane_mask::LaneMask;
 pub use crate::lanes::atomic::{AtomicUnit, atomic, exchanged};
-pub(crate) use crate::lanes::vector::spread;
-use crate::lanes::vector::{Filled, Inputs, Source, blend};
+use crate::lanes::vector::{Filled, Inputs, Source};
+pub(crate) use crate::lanes::vector::{blend, spread};
 
 /// The registers of the function a warp is running, as lane arrays.
 pub struct Registers<'a, const N: usize> {
@@ -139,6 +139,31 @@ impl<const N: usize> Registers<'_, N> {
                 merge(low, lo, &k);
                 merge(high, hi, &k);
             }
+        }
+    }
+}
+
+/// Lanes that take part in an instruction.
+#[derive(Clone, Copy)]
+pub(crate) struct Taking<'a, const N: usize> {
+    pub(crate) mask: LaneMask,
+    /// They are all that there are.
+    pub(crate) full: bool,
+    /// A word of each lane, all ones if it takes part; `None` if nobody has made them yet.
+    pub(crate) words: Option<&'a [u32; N]>,
+}
+
+impl<const N: usize> Taking<'_, N> {
+    #[inline(always)]
+    pub(crate) fn of(mask: LaneMask) -> Self {
+        Taking { mask, full: mask & all_lanes::<N>() == all_lanes::<N>(), words: None }
+    }
+
+    #[inline(always)]
+    pub(crate) fn words(&self) -> [u32; N] {
+        match self.words {
+            Some(words) => *words,
+            None => spread(self.mask.0),
         }
     }
 }

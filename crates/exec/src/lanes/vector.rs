@@ -116,7 +116,7 @@ pub(super) fn ones64(condition: bool) -> u64 {
 
 /// `k ? a : b`, bit by bit.
 #[inline(always)]
-pub(super) fn blend(k: u32, a: u32, b: u32) -> u32 {
+pub(crate) fn blend(k: u32, a: u32, b: u32) -> u32 {
     (a & k) | (b & !k)
 }
 

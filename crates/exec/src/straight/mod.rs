@@ -12,12 +12,12 @@ mod program;
 mod words;
 
 use multiversion::multiversion;
-use warploom_isa::{Guard, Op, Operand, Pc, Special};
+use warploom_isa::{Guard, Op, Operand, Pc, Pred, Special};
 
 use crate::execute::branch;
 use crate::kit::lane_mask::LaneMask;
 use crate::lanes::frequent::{self, Spare};
-use crate::lanes::{self, Registers, all_lanes};
+use crate::lanes::{self, Registers, Taking, spread};
 use crate::launch::Launch;
 use crate::memory::store::Memory;
 use crate::warp::control::{Activation, Control, Group, Stretch};
@@ -68,17 +68,23 @@ pub(crate) fn run<const N: usize>(
         let (path, parted) = (stretch.path, control.is_parted());
         let stretch = Stretch { most: stretch.most.min(most - ran.instructions), ..stretch };
         let (pc, mut executed, why) = run_path(program, reached, &mut spare, &stretch, parted);
-        control.arrive(pc, executed);
         let goes_on = match why {
-            Why::Met => executed > 0,
+            Why::Met => {
+                control.arrive(pc, executed);
+                executed > 0
+            }
             Why::Diverges(taken) => {
+                control.arrive_at_branch(pc, executed);
                 debug_assert_eq!(control.current(), Some(Group { pc, mask: path.mask }));
                 let inst = &reached.launch.kernel.code[pc.index()];
                 branch(control, inst, Group { pc, mask: path.mask }, taken);
                 executed += 1;
                 true
             }
-            Why::Other => false,
+            Why::Other => {
+                control.arrive(pc, executed);
+                false
+            }
         };
         ran.instructions += executed;
         ran.thread_instructions += executed * u64::from(path.mask.0.count_ones());
@@ -110,8 +116,8 @@ fn run_path<const N: usize>(
     parted: bool,
 ) -> (Pc, u64, Why) {
     let launch = reached.launch;
-    let is_full = |mask: LaneMask| mask & all_lanes::<N>() == all_lanes::<N>();
-    let path_is_full = is_full(path.mask);
+    let words = spread(path.mask.0);
+    let whole_path = Taking { words: Some(&words), ..Taking::of(path.mask) };
     let (mut at, until, mut left) = (path.pc.index(), until.index(), most as usize);
     let within = within.start.index()..within.end.index();
     let mut why = Why::Met;
@@ -123,22 +129,21 @@ fn run_path<const N: usize>(
         let mut ahead = steps[at..end].iter_mut();
         let stop = loop {
             let Some(step) = ahead.next() else { break Stop::End };
-            let (inst, mut mask, mut full) = (&step.inst, path.mask, path_is_full);
+            let (inst, mut taking) = (&step.inst, whole_path);
             if !step.plain {
+                let guard = |pred: Pred| LaneMask(reached.registers.preds[pred.index()]);
                 match inst.guard {
                     Guard::Always => {}
-                    Guard::If(pred) => mask = path.mask & LaneMask(reached.registers.preds[pred.index()]),
-                    Guard::Unless(pred) => {
-                        mask = path.mask & !LaneMask(reached.registers.preds[pred.index()])
-                    }
+                    Guard::If(pred) => taking = Taking::of(path.mask & guard(pred)),
+                    Guard::Unless(pred) => taking = Taking::of(path.mask & !guard(pred)),
                 }
-                full = is_full(mask);
                 patterns.written(&step.moves);
             }
+            let mask = taking.mask;
             match step.kind {
                 Kind::Lanes(operation) => {
                     let (registers, constants) = (&mut reached.registers, constants.rows());
-                    frequent::execute(&operation, inst, registers, constants, spare, (full, mask));
+                    frequent::execute(&operation, inst, registers, constants, spare, taking);
                 }
                 // Who waits lets the other paths run then.
                 Kind::Branch if step.repeats_wait && (parted || !mask.is_empty() && mask != path.mask) => {
@@ -157,7 +162,7 @@ fn run_path<const N: usize>(
                     let words = &mut words[step.words];
                     let pattern = patterns.of(words);
                     let constants = constants.rows();
-                    if !words::transfer(words, pattern, reached, constants, spare, (full, mask)) {
+                    if !words::transfer(words, pattern, reached, constants, spare, taking) {
                         break Stop::Before;
                     }
                 }

@@ -14,7 +14,7 @@ use warploom_isa::Space;
 
 use crate::kit::lane_mask::LaneMask;
 use crate::lanes::frequent::{ConstantRow, Row, Spare};
-use crate::lanes::{merge, spread};
+use crate::lanes::{Taking, blend, merge};
 use crate::memory::store::Memory;
 use crate::straight::Reached;
 
@@ -143,13 +143,12 @@ impl<const N: usize> Pattern<N> {
         words: &mut Words,
         reached: &Reached<'_, N>,
         constants: &[ConstantRow],
-        (full, mask): (bool, LaneMask),
+        taking: Taking<'_, N>,
     ) -> Option<()> {
         let registers = reached.registers.words as &[_];
         // Of a base of one word, it is not used.
-        let (mut low, mut high) =
-            (words.base.lanes(registers, constants), words.base.high(registers, constants));
-        let first = mask.lowest() % N;
+        let (low, mut high) = (words.base.lanes(registers, constants), words.base.high(registers, constants));
+        let first = taking.mask.lowest() % N;
         let offset = words.offset as i32 as i64 as u64;
         let mut base = 0;
         let bytes = match words.space {
@@ -194,19 +193,20 @@ impl<const N: usize> Pattern<N> {
             inside.start = u64::from((base as u32).wrapping_sub(words.offset));
             high = const { &[0; N] };
         }
-        // Lanes that take no part go where the first one goes that does.
-        let (lows, highs);
-        if !full {
-            let active = spread(mask.0);
-            lows = or_first(low, first, &active);
-            highs = or_first(high, first, &active);
-            (low, high) = (&lows, &highs);
-        }
-        let (least, most) = inside.places(low, high, &mut self.places)?;
-        (self.mask, self.offset) = (mask, words.offset);
+        let (least, most) = if taking.full {
+            inside.places((low, high), (const { &[u32::MAX; N] }, first), &mut self.places)?
+        } else {
+            inside.places((low, high), (&taking.words(), first), &mut self.places)?
+        };
+        (self.mask, self.offset) = (taking.mask, words.offset);
         self.before = i64::from(least);
         self.after = (bytes - size) as i64 - i64::from(most);
-        self.runs = Runs::of(&self.places, size as u32);
+        self.runs = match words.space {
+            // Only whether all are at one place matters.
+            Space::Local if least == most => Runs::Same,
+            Space::Local => Runs::Scattered,
+            _ => Runs::of(&self.places, size as u32),
+        };
         Some(())
     }
 
@@ -215,20 +215,6 @@ impl<const N: usize> Pattern<N> {
     fn word(&self, lane: usize, shift: u32) -> usize {
         (self.places[lane].wrapping_add(shift) / 4) as usize
     }
-
-    /// Whether all lanes go to one place.
-    #[inline(always)]
-    fn is_uniform(&self) -> bool {
-        self.runs == Runs::Same && self.places.iter().step_by(RUN).all(|&place| place == self.places[0])
-    }
-}
-
-/// The lanes of `row` whose word in `active` is all ones; in the others, lane `first`.
-#[inline(always)]
-fn or_first<const N: usize>(row: &[u32; N], first: usize, active: &[u32; N]) -> [u32; N] {
-    let mut out = [row[first]; N];
-    merge(&mut out, row, active);
-    out
 }
 
 /// Values of address registers that lead to a piece of memory.
@@ -244,23 +230,24 @@ struct Inside {
 }
 
 impl Inside {
-    /// Puts the place of every lane's words. Returns the lowest and the highest one; `None` unless all are inside and
-    /// aligned.
+    /// Puts the place of the words of every lane that is `active`; the others go where the lane `first` goes, which is.
+    /// Returns the lowest and the highest place; `None` unless all are inside and aligned.
     #[inline(always)]
     fn places<const N: usize>(
         &self,
-        low: &[u32; N],
-        high: &[u32; N],
+        (low, high): (&[u32; N], &[u32; N]),
+        (active, first): (&[u32; N], usize),
         places: &mut [u32; N],
     ) -> Option<(u32, u32)> {
         let (start_low, start_high) = (self.start as u32, (self.start >> 32) as u32);
+        let of_first = low[first].wrapping_sub(start_low);
         let (mut bad, mut least, mut most) = (0, u32::MAX, 0);
         for lane in 0..N {
-            let distance = low[lane].wrapping_sub(start_low);
+            let distance = blend(active[lane], low[lane].wrapping_sub(start_low), of_first);
             let place = distance.wrapping_add(self.ahead);
             least = least.min(distance);
             most = most.max(distance);
-            bad |= (high[lane] ^ start_high) | (place & (self.size - 1));
+            bad |= active[lane] & (high[lane] ^ start_high) | place & (self.size - 1);
             places[lane] = place;
         }
         // None is beyond the last one, so that adding does not overflow.
@@ -310,13 +297,13 @@ pub(super) fn transfer<const N: usize>(
     reached: &mut Reached<'_, N>,
     constants: &[ConstantRow],
     spare: &mut Spare<N>,
-    (full, mask): (bool, LaneMask),
+    taking: Taking<'_, N>,
 ) -> bool {
-    let shift = match pattern.shift(words, mask, now) {
+    let shift = match pattern.shift(words, taking.mask, now) {
         Some(shift) => shift,
         None => {
             pattern.run = 0;
-            if pattern.find(words, reached, constants, (full, mask)).is_none() {
+            if pattern.find(words, reached, constants, taking).is_none() {
                 return false;
             }
             if words.keeps_pattern {
@@ -327,7 +314,7 @@ pub(super) fn transfer<const N: usize>(
     };
     let registers = &mut *reached.registers.words;
     if words.space == Space::Local {
-        move_local(words, (pattern, shift), registers, constants, reached.local.0, (full, mask));
+        move_local(words, (pattern, shift), registers, constants, reached.local.0, taking);
     } else if words.stores {
         let data = match words.space {
             Space::Global | Space::Generic => reached.memory.allocation_mut(pattern.at).1,
@@ -335,9 +322,9 @@ pub(super) fn transfer<const N: usize>(
         };
         let data = data.as_chunks_mut::<4>().0;
         match words.count {
-            1 => store::<N, 1>(words, (pattern, shift), registers, constants, data, (full, mask)),
-            2 => store::<N, 2>(words, (pattern, shift), registers, constants, data, (full, mask)),
-            _ => store::<N, 4>(words, (pattern, shift), registers, constants, data, (full, mask)),
+            1 => store::<N, 1>(words, (pattern, shift), registers, constants, data, taking),
+            2 => store::<N, 2>(words, (pattern, shift), registers, constants, data, taking),
+            _ => store::<N, 4>(words, (pattern, shift), registers, constants, data, taking),
         }
     } else {
         let data = match words.space {
@@ -348,9 +335,9 @@ pub(super) fn transfer<const N: usize>(
         };
         let data = data.as_chunks::<4>().0;
         match words.count {
-            1 => load::<N, 1>(words, (pattern, shift), registers, data, spare, (full, mask)),
-            2 => load::<N, 2>(words, (pattern, shift), registers, data, spare, (full, mask)),
-            _ => load::<N, 4>(words, (pattern, shift), registers, data, spare, (full, mask)),
+            1 => load::<N, 1>(words, (pattern, shift), registers, data, spare, taking),
+            2 => load::<N, 2>(words, (pattern, shift), registers, data, spare, taking),
+            _ => load::<N, 4>(words, (pattern, shift), registers, data, spare, taking),
         }
     }
     true
@@ -363,12 +350,12 @@ fn load<const N: usize, const COUNT: usize>(
     registers: &mut [[u32; N]],
     data: &[[u8; 4]],
     spare: &mut Spare<N>,
-    (full, mask): (bool, LaneMask),
+    taking: Taking<'_, N>,
 ) {
     for word in 0..COUNT {
         let Some(row) = words.rows[word] else { continue };
         let row = row.register() as usize;
-        let found = if full { &mut registers[row] } else { &mut spare[0] };
+        let found = if taking.full { &mut registers[row] } else { &mut spare[0] };
         let runs = found.as_chunks_mut::<RUN>().0.iter_mut().enumerate();
         match pattern.runs {
             Runs::Consecutive => {
@@ -389,8 +376,8 @@ fn load<const N: usize, const COUNT: usize>(
                 }
             }
         }
-        if !full {
-            merge(&mut registers[row], &spare[0], &spread(mask.0));
+        if !taking.full {
+            merge(&mut registers[row], &spare[0], &taking.words());
         }
     }
 }
@@ -402,7 +389,7 @@ fn store<const N: usize, const COUNT: usize>(
     registers: &[[u32; N]],
     constants: &[ConstantRow],
     data: &mut [[u8; 4]],
-    (full, mask): (bool, LaneMask),
+    taking: Taking<'_, N>,
 ) {
     for word in 0..COUNT {
         let Some(row) = words.rows[word] else { continue };
@@ -410,7 +397,7 @@ fn store<const N: usize, const COUNT: usize>(
         let runs = values.as_chunks::<RUN>().0.iter().enumerate();
         // Of several lanes that write one place, the highest one's value stays.
         match pattern.runs {
-            Runs::Consecutive if full => {
+            Runs::Consecutive if taking.full => {
                 for (run, values) in runs {
                     let first = pattern.word(RUN * run, shift) + word;
                     let data = &mut data[first..first + COUNT * (RUN - 1) + 1];
@@ -420,13 +407,13 @@ fn store<const N: usize, const COUNT: usize>(
                     }
                 }
             }
-            Runs::Same if full => {
+            Runs::Same if taking.full => {
                 for (run, values) in runs {
                     data[pattern.word(RUN * run, shift) + word] = values[RUN - 1].to_le_bytes();
                 }
             }
             _ => {
-                for lane in mask.lanes() {
+                for lane in taking.mask.lanes() {
                     data[pattern.word(lane, shift) + word] = values[lane].to_le_bytes();
                 }
             }
@@ -442,31 +429,36 @@ fn move_local<const N: usize>(
     registers: &mut [[u32; N]],
     constants: &[ConstantRow],
     local: &mut Vec<[u32; N]>,
-    (full, mask): (bool, LaneMask),
+    taking: Taking<'_, N>,
 ) {
-    let active = if full { [u32::MAX; N] } else { spread(mask.0) };
-    let uniform = pattern.is_uniform();
+    let active = taking.words();
+    let uniform = pattern.runs == Runs::Same;
     for (word, row) in words.rows.iter().enumerate().take(words.count) {
         let Some(row) = *row else { continue };
         let at = |lane: usize| pattern.word(lane, shift) + word;
+        let end = 1 + if uniform { at(0) } else { (0..N).map(at).max().unwrap_or(0) };
         if words.stores {
             let values = row.lanes(registers, constants);
-            let end = 1 + if uniform { at(0) } else { (0..N).map(at).max().unwrap_or(0) };
             if local.len() < end {
                 local.resize(end, [0; N]);
             }
             if uniform {
                 merge(&mut local[at(0)], values, &active);
             } else {
-                mask.lanes().for_each(|lane| local[at(lane)][lane] = values[lane]);
+                let local = local.as_flattened_mut();
+                taking.mask.lanes().for_each(|lane| local[at(lane) * N + lane] = values[lane]);
             }
             continue;
         }
-        // What was never written is zero.
-        let held = |lane: usize| local.get(at(lane)).unwrap_or(const { &[0; N] });
-        let mut found = *held(0);
-        if !uniform {
-            found = std::array::from_fn(|lane| held(lane)[lane]);
+        let mut found = [0; N];
+        if local.len() < end {
+            // What was never written is zero.
+            (0..N).for_each(|lane| found[lane] = local.get(at(lane)).map_or(0, |held| held[lane]));
+        } else if uniform {
+            found = local[at(0)];
+        } else {
+            let local = local.as_flattened();
+            (0..N).for_each(|lane| found[lane] = local[at(lane) * N + lane]);
         }
         merge(&mut registers[row.register() as usize], &found, &active);
     }

@@ -156,6 +156,15 @@ impl Control {
         }
     }
 
+    /// The same if a branch is next, at which it diverges.
+    #[inline(always)]
+    pub(crate) fn arrive_at_branch(&mut self, pc: Pc, ran: u64) {
+        match self {
+            Control::Stack(stack) => stack.arrive(pc),
+            Control::Independent(splits) => splits.arrive_at_branch(pc, ran),
+        }
+    }
+
     /// The current path splits into `groups`, which partition its lanes; they reconverge at `reconverge`.
     pub fn branch(&mut self, groups: &[Group], reconverge: Pc) {
         forward!(self, inner => inner.branch(groups, reconverge))

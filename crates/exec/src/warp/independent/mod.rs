@@ -4,6 +4,8 @@ mod split;
 #[cfg(test)]
 mod tests;
 
+use std::hint::select_unpredictable;
+
 use warploom_isa::Pc;
 
 use crate::kit::lane_mask::LaneMask;
@@ -21,6 +23,13 @@ const PATIENCE: u32 = 1 << 16;
 /// Instructions that a starving path then runs.
 const QUANTUM: u32 = 64;
 
+/// How many others are at the pc of a split.
+enum Met {
+    Nobody,
+    One(usize),
+    Several,
+}
+
 /// The lanes of a warp, grouped into splits that share pc and activation.
 ///
 /// Lanes that a branch separates meet again at its reconvergence point: a split that has reached it lets the others
@@ -33,6 +42,8 @@ pub struct Splits {
     /// By split, once there are several: when it runs.
     ranks: Vec<Rank>,
     current: usize,
+    /// It was picked because it has the lowest rank of all.
+    leads: bool,
     /// Lanes that have not ended.
     live: LaneMask,
     /// More may follow from the last change than ranks: some are at the same pc, have begun to wait, or were woken.
@@ -52,6 +63,7 @@ impl Splits {
             splits: vec![Split::new(start, mask, activation)],
             ranks: Vec::new(),
             current: 0,
+            leads: false,
             live: mask,
             unsettled: false,
             ran: 0,
@@ -95,32 +107,34 @@ impl Splits {
 
     /// Which of several paths runs is decided after each instruction. It stays the present one until it comes to where
     /// it meets others, or past one that then is lower in pc, or its turn is over.
+    #[inline(always)]
     fn stretch(&self, path: Group) -> Option<Stretch> {
         debug_assert!(self.ranks.len() == self.splits.len());
+        // What is unsettled may change the order after the next instruction.
+        if self.unsettled {
+            return None;
+        }
         let most = match self.quantum {
             0 => STARVATION.saturating_sub(self.ran + 1).min(PATIENCE.saturating_sub(self.patience + 1)),
             quantum => quantum,
         };
         let meets = self.splits[self.current].reconvergences.last().map_or(Pc::RETURN, |point| point.at);
-        let (mut first, mut end) = if meets > path.pc { (0, meets) } else { (meets.0 + 1, Pc::RETURN) };
-        let running = self.ranks[self.current].running();
-        let mut others_follow = true;
-        let (before, behind) = self.ranks.split_at(self.current);
-        for others in [before, &behind[1..]] {
-            for &rank in others {
-                others_follow &= rank > running;
-                let pc = rank.pc();
-                if pc > path.pc {
-                    end = end.min(pc);
-                } else {
-                    first = first.max(pc.0 + 1);
-                }
-            }
+        let (mut above, mut below) = (u32::MAX, u32::MAX);
+        // How far above and below it others are. One that is on the other side is farther than any code is long.
+        for rank in &self.ranks {
+            above = above.min(rank.pc().0.wrapping_sub(path.pc.0 + 1));
+            below = below.min(path.pc.0.wrapping_sub(rank.pc().0 + 1));
+        }
+        let mut end = Pc(path.pc.0.saturating_add(above).saturating_add(1));
+        let mut first = path.pc.0.saturating_sub(below);
+        if meets > path.pc {
+            end = end.min(meets);
+        } else {
+            first = first.max(meets.0 + 1);
         }
         // Otherwise it has had its quantum, and another one comes first.
-        let stays = self.quantum > 0 || others_follow;
-        // What is unsettled may change the order after the next instruction.
-        let runs = stays && most > 0 && first <= path.pc.0 && !self.unsettled;
+        let stays = self.quantum > 0 || self.leads;
+        let runs = stays && most > 0 && first <= path.pc.0;
         runs.then_some(Stretch { path, until: Pc::RETURN, within: Pc(first)..end, most: most.into() })
     }
 
@@ -134,6 +148,17 @@ impl Splits {
             self.patience += others;
             self.quantum = self.quantum.saturating_sub(others);
             self.reschedule_moved(self.splits.len());
+        }
+    }
+
+    /// It stays the current split up to the branch, and what follows from where it is then is asked for after that.
+    #[inline(always)]
+    pub(crate) fn arrive_at_branch(&mut self, pc: Pc, ran: u64) {
+        self.splits[self.current].pc = pc;
+        if self.is_parted() {
+            self.ran += ran as u32;
+            self.patience += ran as u32;
+            self.quantum = self.quantum.saturating_sub(ran as u32);
         }
     }
 
@@ -201,6 +226,11 @@ impl Splits {
             split.part_until(reconverge);
         }
         (split.pc, split.mask) = (first.pc, first.mask);
+        if let [group] = rest
+            && self.leave_for(*group)
+        {
+            return self.pick_next();
+        }
         let new = self.splits.len();
         for group in rest {
             let split = self.splits[self.current].part(*group);
@@ -356,6 +386,12 @@ impl Splits {
         if self.unsettled || !self.settle_moved(new) {
             return self.reschedule();
         }
+        self.pick_next();
+    }
+
+    /// After an instruction that changed no more than is settled.
+    #[inline(always)]
+    fn pick_next(&mut self) {
         self.ran += 1;
         self.patience += 1;
         if self.quantum > 0 && !self.splits[self.current].is_stopped() {
@@ -370,45 +406,87 @@ impl Splits {
     #[inline]
     fn settle_moved(&mut self, new: usize) -> bool {
         let count = self.splits.len();
-        self.ranks.resize(count, Rank::default());
+        if self.ranks.len() != new {
+            // The warp was together.
+            self.ranks.resize(new, Rank::default());
+        }
         self.ranks[self.current] = Rank::at(self.splits[self.current].pc);
-        (new..count).for_each(|at| self.ranks[at] = Rank::at(self.splits[at].pc));
+        self.ranks.extend(self.splits[new..].iter().map(|split| Rank::at(split.pc)));
         let mut pair = None;
-        let mut meets_one_at_most = |at: usize| {
-            let pc = self.ranks[at].pc();
-            // Itself is one of them.
-            if self.ranks.iter().map(|rank| u64::from(rank.pc() == pc)).sum::<u64>() == 1 {
-                return true;
+        for at in std::iter::once(self.current).chain(new..count) {
+            match self.met_by(at) {
+                Met::Nobody => {}
+                Met::One(other) => {
+                    let found = (at.min(other), at.max(other));
+                    if pair.replace(found).is_some_and(|before| before != found) {
+                        return false;
+                    }
+                }
+                Met::Several => return false,
             }
-            (0..count).filter(|&other| other != at && self.ranks[other].pc() == pc).all(|other| {
-                let found = (at.min(other), at.max(other));
-                pair.replace(found).is_none_or(|before| before == found)
-            })
-        };
-        if !meets_one_at_most(self.current) || !(new..count).all(meets_one_at_most) {
-            return false;
         }
         if pair.is_some_and(|(a, b)| !self.splits[a].merges_with(&self.splits[b])) {
             return false;
         }
-        let mut settle = |at: usize| {
+        for at in std::iter::once(self.current).chain(new..count) {
             if pair.is_none_or(|(a, b)| at != a && at != b) {
                 self.ranks[at] = self.splits[at].settle(self.live);
             }
-        };
-        settle(self.current);
-        (new..count).for_each(settle);
+        }
         if let Some((a, b)) = pair {
-            let other = self.splits.swap_remove(b);
+            let (head, tail) = self.splits.split_at_mut(b);
+            head[a].merge(tail[0].mask, &tail[0]);
+            self.ranks[a] = head[a].settle(self.live);
             self.ranks.swap_remove(b);
-            self.splits[a].merge(&other);
-            self.ranks[a] = self.splits[a].settle(self.live);
+            self.splits.swap(b, count - 1);
+            self.splits.truncate(count - 1);
             if self.current == b {
                 self.current = a;
             } else if self.current == count - 1 {
                 self.current = b;
             }
         }
+        true
+    }
+
+    /// Who else is at the pc of a split, by the ranks of all.
+    #[inline(always)]
+    fn met_by(&self, at: usize) -> Met {
+        let pc = self.ranks[at].pc();
+        // Itself is one of them.
+        match self.count_at(pc) {
+            1 => Met::Nobody,
+            2 => Met::One((0..).find(|&other| other != at && self.ranks[other].pc() == pc).unwrap_or(at)),
+            _ => Met::Several,
+        }
+    }
+
+    /// How many ranks have a pc.
+    #[inline(always)]
+    fn count_at(&self, pc: Pc) -> u64 {
+        self.ranks.iter().map(|rank| u64::from(rank.pc() == pc)).sum()
+    }
+
+    /// Lanes leave the current split, which has moved, for where another one is: they become one at once. So do nearly
+    /// all lanes that leave a loop one by one. Returns false, and does nothing, if there is more to do than that.
+    #[inline]
+    fn leave_for(&mut self, group: Group) -> bool {
+        if self.unsettled || !self.is_parted() {
+            return false;
+        }
+        let here = self.splits[self.current].pc;
+        self.ranks[self.current] = Rank::at(here);
+        if here == group.pc || self.count_at(here) > 1 || self.count_at(group.pc) != 1 {
+            return false;
+        }
+        let Some(found) = self.ranks.iter().position(|rank| rank.pc() == group.pc) else { return false };
+        let Ok([left, joined]) = self.splits.get_disjoint_mut([self.current, found]) else { return false };
+        if !joined.takes_lanes_of(left) {
+            return false;
+        }
+        joined.merge(group.mask, left);
+        self.ranks[found] = joined.settle(self.live);
+        self.ranks[self.current] = left.settle(self.live);
         true
     }
 
@@ -439,7 +517,7 @@ impl Splits {
             while other < self.splits.len() {
                 if self.splits[at].merges_with(&self.splits[other]) {
                     let other = self.splits.swap_remove(other);
-                    self.splits[at].merge(&other);
+                    self.splits[at].merge(other.mask, &other);
                 } else {
                     other += 1;
                 }
@@ -489,11 +567,11 @@ impl Splits {
         let (starving, impatient) = (self.ran >= STARVATION, self.patience >= PATIENCE);
         let (mut first, mut lowest) = (0, Rank::EARLY);
         for (at, &rank) in self.ranks.iter().enumerate() {
-            if rank < lowest {
-                (first, lowest) = (at, rank);
-            }
+            first = select_unpredictable(rank < lowest, at, first);
+            lowest = lowest.min(rank);
         }
-        if !starving && !impatient && lowest < Rank::EARLY {
+        self.leads = !starving && !impatient && lowest < Rank::EARLY;
+        if self.leads {
             return first;
         }
         let sleeper = self.splits.iter().position(|s| s.asleep);

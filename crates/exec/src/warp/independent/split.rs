@@ -54,11 +54,6 @@ impl Rank {
     pub(super) fn is_early(self) -> bool {
         self.0 & Rank::EARLY.0 != 0
     }
-
-    /// That of the split if it were neither stopped nor early.
-    pub(super) fn running(self) -> Rank {
-        Rank(self.0 & !(Rank::STOPPED.0 | Rank::EARLY.0))
-    }
 }
 
 impl Split {
@@ -134,18 +129,23 @@ impl Split {
 
     /// Whether the two can run as one from now on.
     pub(super) fn merges_with(&self, other: &Split) -> bool {
-        let same_place = self.pc == other.pc && self.frames == other.frames && self.asleep == other.asleep;
+        self.pc == other.pc && self.takes_lanes_of(other)
+    }
+
+    /// Whether lanes of another split, if they come to its pc, can run as one with it from then on.
+    pub(super) fn takes_lanes_of(&self, other: &Split) -> bool {
+        let same_place = self.frames == other.frames && self.asleep == other.asleep;
         let barrier = Some(Wait::Barrier);
         // Teams that wait for lanes of their own keep apart until others arrive.
         let apart = self.wait.is_some() && other.wait.is_some() && self.wait != other.wait;
         same_place && !apart && self.wait != barrier && other.wait != barrier
     }
 
-    /// Takes in the lanes of a split at the same place.
-    pub(super) fn merge(&mut self, other: &Split) {
+    /// Takes in lanes of another split that have come to its pc.
+    pub(super) fn merge(&mut self, lanes: LaneMask, other: &Split) {
         // A split that waited for lanes checks again with the lanes that arrived.
         self.wait = None;
-        self.mask |= other.mask;
+        self.mask |= lanes;
         // A reconvergence that only one of them had is over, or was left by a jump that compilers do not make.
         let pairs = self.reconvergences.iter().zip(&other.reconvergences);
         let common = pairs.take_while(|(a, b)| a == b).count();

@@ -108,7 +108,7 @@ fn a_look_at_what_has_moved_is_enough() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let (mut most, mut quick) = (0, 0);
+    let (mut most, mut quick, mut left) = (0, 0, 0);
     for _ in 0..300 {
         let [mut moved, mut all] = [(); 2].map(|()| Splits::new(Pc(0), LaneMask(0xffff), kernel()));
         for _ in 0..400 {
@@ -149,7 +149,11 @@ fn a_look_at_what_has_moved_is_enough() {
                     }
                     4 => splits.yield_path(),
                     5 if !part.is_empty() => splits.exit(part),
-                    6..20 => splits.branch(&groups, meet),
+                    6..20 => {
+                        let before = splits.splits.len();
+                        splits.branch(&groups, meet);
+                        left += u32::from(is_moved && groups.len() > 1 && splits.splits.len() == before);
+                    }
                     20..24 => splits.arrive(Pc(pc.0 + ran as u32), ran),
                     _ => _ = splits.advance(),
                 }
@@ -159,7 +163,8 @@ fn a_look_at_what_has_moved_is_enough() {
             most = most.max(moved.splits.len());
         }
     }
-    assert!(most > 8 && quick > 10_000, "{most} splits, {quick} times");
+    let enough = most > 8 && quick > 10_000 && left > 1_000;
+    assert!(enough, "{most} splits, {quick} times, and {left} times lanes left for where others were");
 }
 
 #[test]
