@@ -1,7 +1,9 @@
 //! Packets that cannot leave their queue yet, by the tick in which they can.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::kit::ids::PacketId;
-use crate::time::network::packets::Packets;
 
 /// Sentinel: no tick.
 pub(crate) const NO_TICK: u64 = u64::MAX;
@@ -14,19 +16,27 @@ pub(crate) struct Coming {
     /// Elements of `ticks` that are not empty, a bit each.
     occupied: u64,
     base: u64,
-    /// In the order in which they were injected.
-    later: Vec<PacketId>,
-    /// The tick of the first of `later`, or [`NO_TICK`].
-    first_later: u64,
+    /// There are few as a rule, but thousands where SMs store faster than the port that they share.
+    later: BinaryHeap<Reverse<Later>>,
+    /// How many were ever put there.
+    injected: u64,
 }
 
-/// Windows are shorter than this on all chips we know, so little is `later`: what waits at a port that SMs share.
+/// A packet by its tick; those of one tick in the order in which they were injected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Later {
+    ready: u64,
+    number: u64,
+    id: PacketId,
+}
+
+/// Windows are shorter than this on all chips we know.
 const TICKS_AHEAD: usize = u64::BITS as usize;
 
 impl Coming {
     pub(crate) fn new() -> Coming {
         let ticks = Box::new([const { Vec::new() }; TICKS_AHEAD]);
-        Coming { ticks, occupied: 0, base: 0, later: Vec::new(), first_later: NO_TICK }
+        Coming { ticks, occupied: 0, base: 0, later: BinaryHeap::new(), injected: 0 }
     }
 
     #[inline]
@@ -37,13 +47,18 @@ impl Coming {
     #[inline]
     pub(crate) fn push(&mut self, id: PacketId, ready: u64) {
         if ready - self.base < TICKS_AHEAD as u64 {
-            let place = ready as usize % TICKS_AHEAD;
-            self.ticks[place].push(id);
-            self.occupied |= 1 << place;
+            self.push_near(id, ready);
         } else {
-            self.later.push(id);
-            self.first_later = self.first_later.min(ready);
+            self.later.push(Reverse(Later { ready, number: self.injected, id }));
+            self.injected += 1;
         }
+    }
+
+    #[inline]
+    fn push_near(&mut self, id: PacketId, ready: u64) {
+        let place = ready as usize % TICKS_AHEAD;
+        self.ticks[place].push(id);
+        self.occupied |= 1 << place;
     }
 
     /// The tick of the first, or [`NO_TICK`].
@@ -53,17 +68,17 @@ impl Coming {
             let ahead = self.occupied.rotate_right((self.base % TICKS_AHEAD as u64) as u32).trailing_zeros();
             return self.base + ahead as u64;
         }
-        self.first_later
+        self.later.peek().map_or(NO_TICK, |Reverse(first)| first.ready)
     }
 
     /// Moves some packets of ticks up to `tick`, of which there are any, the earliest first, into `taken`, which is
     /// empty.
     #[inline]
-    pub(crate) fn take<M: Copy>(&mut self, tick: u64, packets: &Packets<M>, taken: &mut Vec<PacketId>) {
+    pub(crate) fn take(&mut self, tick: u64, taken: &mut Vec<PacketId>) {
         if self.occupied == 0 {
-            let at = self.later.iter().position(|&id| packets[id].ready <= tick);
-            taken.extend(at.map(|at| self.later.remove(at)));
-            self.first_later = self.later.iter().map(|&id| packets[id].ready).min().unwrap_or(NO_TICK);
+            while let Some(Later { id, .. }) = self.pop_later(tick) {
+                taken.push(id);
+            }
             return;
         }
         let next = self.next();
@@ -74,13 +89,17 @@ impl Coming {
 
     /// All packets of ticks before `tick` have been taken.
     #[inline]
-    pub(crate) fn advance<M: Copy>(&mut self, tick: u64, packets: &Packets<M>) {
+    pub(crate) fn advance(&mut self, tick: u64) {
         self.base = tick;
-        if !self.later.is_empty() {
-            self.first_later = NO_TICK;
-            for id in std::mem::take(&mut self.later) {
-                self.push(id, packets[id].ready);
-            }
+        while let Some(Later { ready, id, .. }) = self.pop_later(tick + TICKS_AHEAD as u64 - 1) {
+            self.push_near(id, ready);
         }
+    }
+
+    /// The first of the later packets, if it can leave at `tick` or before.
+    #[inline]
+    fn pop_later(&mut self, tick: u64) -> Option<Later> {
+        self.later.peek().filter(|Reverse(first)| first.ready <= tick)?;
+        self.later.pop().map(|Reverse(first)| first)
     }
 }

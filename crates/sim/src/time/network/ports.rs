@@ -179,7 +179,7 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
                 tick = self.step(tick, &mut room, &mut deliver);
             }
         }
-        self.coming.advance(end, &self.packets);
+        self.coming.advance(end);
     }
 
     /// Every packet that can leave at a tick does; `deliver` gets the tick after its last flit. Returns the next tick
@@ -193,7 +193,7 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
     ) -> u64 {
         while self.coming.next() <= tick {
             let mut arrived = std::mem::take(&mut self.arrived);
-            self.coming.take(tick, &self.packets, &mut arrived);
+            self.coming.take(tick, &mut arrived);
             arrived.drain(..).for_each(|id| self.line_up(id));
             self.arrived = arrived;
         }

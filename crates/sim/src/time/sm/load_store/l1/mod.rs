@@ -143,7 +143,8 @@ impl L1 {
     /// Looks up a line for a read.
     pub(crate) fn look(&mut self, line: LineAddress) -> Lookup {
         let number = self.number(line);
-        match self.tags.find(number) {
+        let held = self.tags.find(number);
+        match held {
             // What waits to be written is read after that.
             Some(way) if self.tags.line(way).valid != 0 && !self.tags.line(way).reserved => {
                 self.tags.touch(way);
@@ -151,7 +152,10 @@ impl L1 {
             }
             _ => {}
         }
-        if let Some(miss) = self.misses.iter_mut().find(|miss| miss.number == number) {
+        // Only a coherent L1 waits for lines for which it has reserved no way. There can be hundreds of misses.
+        let may_be_in_flight = held.is_some() || self.is_coherent();
+        debug_assert!(may_be_in_flight || self.misses.iter().all(|miss| miss.number != number));
+        if may_be_in_flight && let Some(miss) = self.misses.iter_mut().find(|miss| miss.number == number) {
             if miss.waiting >= self.merges {
                 return Lookup::Refused(Refusal::Merges);
             }
