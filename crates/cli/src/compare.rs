@@ -120,12 +120,12 @@ impl<'a> Subject<'a> {
             Subject::Kernel { file, launch, .. } => {
                 let ready = run::ready(gpu, file, launch, |_, _| Ok(()))?;
                 let launched = ready.launch(gpu, prepare(launch.shape()));
-                Ok((launched.map_err(|error| self.launch_failure(error))?, None))
+                Ok((launched.map_err(|error| self.launch_failure(error, gpu))?, None))
             }
             Subject::Plan { plan, .. } => {
                 let outcome = plan.execute(gpu, prepare);
                 outcome.end.map_err(|error| match error {
-                    PlanError::Device(error) => self.launch_failure(error),
+                    PlanError::Device(error) => self.launch_failure(error, gpu),
                     other => plan::failure(other),
                 })?;
                 Ok((total(&outcome.launches), outcome.check))
@@ -137,8 +137,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    fn launch_failure(&self, error: Error) -> Failure {
-        let of_the_stack = run::only_on_a_stack(&error, self.target());
+    fn launch_failure(&self, error: Error, gpu: &Device) -> Failure {
+        let of_the_stack = run::only_on_a_stack(&error, self.target(), gpu.chip());
         of_the_stack.into_iter().fold(Failure::from(error), Failure::help)
     }
 }

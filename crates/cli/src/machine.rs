@@ -50,6 +50,15 @@ fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
         (options.check_uninit, "--check-uninit"),
         (options.check_races, "--check-races"),
     ];
+    if options.device == DeviceName::Sim && options.repeat > 0 {
+        return Err(Failure::input(
+            "--repeat needs a real GPU (--device cuda): a simulated launch always takes as long",
+        ));
+    }
+    if options.device == DeviceName::Sim && options.time_limit.is_some() {
+        return Err(Failure::input("--time-limit needs a real GPU (--device cuda)")
+            .help("a simulated launch is limited by cycles: --max-cycles N"));
+    }
     match asked.into_iter().find(|(asked, _)| *asked) {
         Some((_, option)) if options.device != DeviceName::Sim => {
             Err(Failure::input(format!("{option} needs the simulator: a real GPU does not show that")))

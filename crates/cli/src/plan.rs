@@ -127,6 +127,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
             format!("the result of `{}` is wrong: {reason}", options.file.display()),
         )
     });
+    profile::write_graph(&report, &machine)?;
     if options.json {
         let mut object = object(&report, &launches, &check)?;
         object["dumps"] = dumps.iter().map(Dump::json).collect();
@@ -139,7 +140,6 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
         text.push_str(&profile::text(&report, &machine, Some(&options.file)));
         term::print(&text)?;
     }
-    profile::write_graph(&report, &machine)?;
     let exit = judge_checks(&report);
     Ok(match wrong {
         Some(wrong) => {

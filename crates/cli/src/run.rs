@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use warploom::isa::Ty;
-use warploom::{Device, Error, Estimate, HangKind, Kernel, Launch, Model, Report};
+use warploom::{Chip, Device, Divergence, Error, Estimate, HangKind, Kernel, Launch, Model, Report};
 use warploom_lab::kernel::{self, ArgSpec, KernelFile, PrepareError, Prepared, format_value, json_value};
 
 use crate::arg::BufferRef;
@@ -66,6 +66,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
     let dumps = dumps?;
     saved?;
 
+    profile::write_graph(&report, &machine)?;
     if options.json {
         let mut object = serde_json::to_value(&report).map_err(std::io::Error::from)?;
         object["dumps"] = dumps.iter().map(Dump::json).collect();
@@ -78,7 +79,6 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
         text.push_str(&profile::text(&report, &machine, Some(&options.file)));
         term::print(&text)?;
     }
-    profile::write_graph(&report, &machine)?;
     Ok(judge_checks(&report))
 }
 
@@ -217,7 +217,8 @@ pub(crate) fn launch_failure(
     target: Option<u32>,
     json: bool,
 ) -> Failure {
-    let of_the_stack = only_on_a_stack(&error, target);
+    let chip = Chip::load(machine.chip.name(), &machine.chip.set).ok();
+    let of_the_stack = only_on_a_stack(&error, target, chip.as_ref());
     let limits = match &error {
         Error::Unlaunchable { shape, .. } => !shape.grid.contains(&0) && !shape.block.contains(&0),
         _ => false,
@@ -245,11 +246,13 @@ pub(crate) fn launch_failure(
     }
 }
 
-/// What to say of a hang that only a SIMT stack has, if the code is for a GPU with independent threads.
-pub(crate) fn only_on_a_stack(error: &Error, target: Option<u32>) -> Option<String> {
+/// What to say of a hang that only a SIMT stack has, if the chip has one and the code is for a GPU with independent
+/// threads.
+pub(crate) fn only_on_a_stack(error: &Error, target: Option<u32>, chip: Option<&Chip>) -> Option<String> {
     let target = target.filter(|target| *target >= 70)?;
     let Error::Hang { hang: Some(hang), .. } = error else { return None };
-    (hang.kind == HangKind::SimdDeadlock).then(|| {
+    let has_stack = chip.is_some_and(|chip| chip.sm.divergence == Divergence::SimtStack);
+    (hang.kind == HangKind::SimdDeadlock && has_stack).then(|| {
         format!(
             "this holds for a SIMT stack; the code is compiled for sm_{target}, where threads of a warp are scheduled \
              independently and it may well end (--chip h200)"

@@ -66,6 +66,7 @@ pub(crate) fn work(options: &WorkOptions) -> Result<Exit, Failure> {
         let message = format!("the result of workload `{}` is wrong: {reason}", workload.name);
         Failure::new(Exit::CheckFailed, message)
     });
+    profile::write_graph(&outcome.total, &machine)?;
     if options.json {
         let mut object = object(workload, &values, &outcome)?;
         if let Some(alignment) = &alignment {
@@ -87,7 +88,6 @@ pub(crate) fn work(options: &WorkOptions) -> Result<Exit, Failure> {
         text.push_str(&profile::text(&outcome.total, &machine, None));
         term::print(&text)?;
     }
-    profile::write_graph(&outcome.total, &machine)?;
     let exit = judge_checks(&outcome.total);
     Ok(match wrong {
         Some(wrong) => {

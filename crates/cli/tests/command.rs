@@ -200,6 +200,22 @@ fn fills_from_files_and_saves_to_them() {
 }
 
 #[cfg(unix)]
+/// Output that cannot be written is the one thing that is said.
+#[test]
+fn a_graph_that_cannot_be_written_is_one_error() {
+    let text = format!("{SMALL} --profile --profile-graph no/such/folder/graph.dot --json");
+    let output = warploom(&text);
+    assert_eq!(output.status.code(), Some(2));
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert!(object["error"]["message"].is_string(), "{object}");
+}
+
+#[test]
+fn what_only_real_gpus_do_is_refused() {
+    let message = refused(2, &[&format!("{SMALL} --repeat 3"), &format!("{SMALL} --time-limit 5")]);
+    assert!(message.contains("--device cuda") && message.contains("--max-cycles"), "{message}");
+}
+
 #[test]
 fn files_without_an_end_are_refused_by_size() {
     let small = SMALL.replace("buf:f32:64=iota", "buf:f32:64=@/dev/zero");

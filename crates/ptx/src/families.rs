@@ -36,7 +36,7 @@ const fn family(group: &'static str, mnemonics: &'static [&'static str], support
     Family { group, mnemonics, support }
 }
 
-const CLUSTERS: Support = Refused("clusters are not modelled");
+const TAKEOVER: Support = Refused("taking over CTAs that have not started is not modelled");
 
 /// All families, by group, in the manual's order.
 pub(crate) const FAMILIES: &[Family] = &[
@@ -113,7 +113,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     family("Synchronization", &["redux"], Modelled),
     family("Synchronization", &["griddepcontrol"], Partly("no effect: launches run one after the other")),
     family("Synchronization", &["mbarrier"], Partly("`try_wait` returns at once")),
-    family("Synchronization", &["clusterlaunchcontrol"], CLUSTERS),
+    family("Synchronization", &["clusterlaunchcontrol"], TAKEOVER),
     family(
         "Tensor cores",
         &["mma"],

@@ -20,8 +20,8 @@ Examples:
   A program of many launches: the first of each kernel is timed, the rest only executed:
       warploom exec --timed first:1 -- ./app
 
-The program must have PTX in it (nvcc -gencode arch=compute_75,code=compute_75, or -arch=compute_75). Its exit code is
-that of the command; a table of its kernels comes at its end, on stderr.";
+The program must have PTX in it (nvcc -gencode arch=compute_75,code=compute_75, or -arch=compute_75). The command
+exits with the program's exit code; a table of its kernels comes at its end, on stderr.";
 
 /// `warploom exec`.
 #[derive(Args, Clone, Debug)]
@@ -48,8 +48,9 @@ pub(crate) struct ExecOptions {
     /// Bandwidth of copies between host and device, in 1e9 bytes per second [default: 12]
     #[arg(long, value_name = "GB/S")]
     pub link_gbps: Option<f64>,
-    /// Accesses outside of allocations: `warn` of loads near one, once a line, and let them read zeros; `fault` at
-    /// all; or let allocations end at multiples of 512 bytes, as on a GPU, and else warn (`rounded`) [default: warn]
+    /// What accesses outside of allocations do. `warn`: a load near one reads zeros, with a warning for each line;
+    /// `fault`: every access faults; `rounded`: as `warn`, and allocations end at multiples of 512 bytes, as on a GPU
+    /// [default: warn]
     #[arg(long, value_name = "WHAT", value_parser = ["warn", "fault", "rounded"])]
     pub bounds: Option<String>,
     /// Show where the time of each kernel goes, over all of its timed launches, when the program has ended: so many of

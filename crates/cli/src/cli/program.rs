@@ -99,7 +99,7 @@ pub(crate) struct AsmOptions {
 pub(super) const ASM_EXAMPLES: &str = "\
 Examples:
   Take a kernel as the compiler left it, put lock bits where its atomics are, and run it:
-      warploom asm --from kernels/histogram.ptx --entry histogram_shared -o histogram.sass
+      warploom asm --from kernels/histogram.ptx -o histogram.sass
       $EDITOR histogram.sass
       warploom run histogram.sass --grid 16 --block 256 …
   Check a listing and see how it is understood:

@@ -56,7 +56,7 @@ const LARGE: &[Large] = &[
     Large::new("heartwall", &["points=60", "frames=32"]).on_large_chip(&["points=60", "frames=64"]),
     Large::new("hotspot", &["size=512", "steps=24"]).on_large_chip(&["size=512", "steps=32"]),
     Large::new("bfs", &["vertices=1_048_576"]),
-    Large::new("backprop", &["inputs=65_536", "units=512"]),
+    Large::new("backprop", &["inputs=65_536", "units=512"]).on_large_chip(&["inputs=262_144", "units=512"]),
     Large::new("lud", &["size=1_024"]).on_large_chip(&["size=1_536"]),
     Large::new("gaussian", &["size=512"]).on_large_chip(&["size=768"]),
     Large::new("pathfinder", &["columns=262_144", "rows=256"])

@@ -285,6 +285,8 @@ impl Reach<'_> {
                 let len = self.shared.bytes.len() as u64;
                 let near =
                     self.kernel.shared.iter().rev().find(|v| v.bytes > 0 && v.offset as u64 <= address);
+                // No variable is before a negative address.
+                let near = near.filter(|_| address <= i32::MAX as u64);
                 let whole = past_end(address, len, "the CTA's shared memory");
                 match near {
                     Some(v) => format!("{whole}; the variable before it is `{}` ({} bytes)", v.name, v.bytes),
@@ -440,9 +442,17 @@ pub(crate) fn local_extent<const N: usize>(kernel: &Kernel, warp: &Warp<N>, acti
     frame.max(warp.highest_stack_top() as u64)
 }
 
+/// Where an address is that is not inside a memory of `len` bytes, which is less than half of what 32 bits count.
 pub(crate) fn past_end(address: u64, len: u64, what: &str) -> String {
+    // A negative offset, in 64 bits or in 32.
+    let before = match u32::try_from(address) {
+        Ok(address) => u64::from(address.wrapping_neg()),
+        Err(_) => address.wrapping_neg(),
+    };
     if len == 0 {
         format!("{what} (0 bytes) holds nothing")
+    } else if before <= i32::MAX as u64 && address != 0 {
+        format!("{before} bytes before the start of {what} ({len} bytes)")
     } else if address >= len {
         match address - len {
             0 => format!("right past the end of {what} ({len} bytes)"),
@@ -450,5 +460,21 @@ pub(crate) fn past_end(address: u64, len: u64, what: &str) -> String {
         }
     } else {
         format!("runs over the end of {what} ({len} bytes)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_outside_of_a_memory() {
+        let place = |address| past_end(address, 64, "it");
+        assert_eq!(place(-4i64 as u64), "4 bytes before the start of it (64 bytes)");
+        assert_eq!(place(u64::from(-16i32 as u32)), "16 bytes before the start of it (64 bytes)");
+        assert_eq!(place(64), "right past the end of it (64 bytes)");
+        assert_eq!(place(70), "6 bytes past the end of it (64 bytes)");
+        assert_eq!(place(62), "runs over the end of it (64 bytes)");
+        assert_eq!(past_end(0, 0, "it"), "it (0 bytes) holds nothing");
     }
 }

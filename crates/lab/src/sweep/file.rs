@@ -1,6 +1,6 @@
 //! The sweep file: which runs there are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -120,6 +120,9 @@ struct LimitsTable {
     memory_mb: Option<u64>,
 }
 
+/// What a range or a number of seeds may have at most.
+const MOST_VALUES: i64 = 10_000_000;
+
 /// Columns that every sweep can have, besides its parameters and `set.` keys.
 const COMMON: [&str; 5] = ["chip", "model", "sched", "bows", "max_cycles"];
 
@@ -162,7 +165,13 @@ impl Sweep {
         }
         if let Some(value) = &file.seeds {
             axes.push(match value.as_integer() {
-                Some(count @ 1..) => Axis::one("seed", (1..=count).map(Cell::Number).collect()),
+                Some(count @ 1..=MOST_VALUES) => Axis::one("seed", (1..=count).map(Cell::Number).collect()),
+                Some(count @ 1..) => {
+                    return Err(SweepError::new(format!(
+                        "seeds = {count}: that is more than ten million runs"
+                    ))
+                    .help("write fewer, or a list of them"));
+                }
                 Some(count) => {
                     return Err(SweepError::new(format!("seeds = {count}: that is no run at all"))
                         .help("write how many seeds there are, from 1 on, or a list of them"));
@@ -524,8 +533,12 @@ fn axis(column: &str, value: &Value) -> Result<Axis, SweepError> {
     if values.is_empty() {
         return Err(SweepError::new(format!("`{column}` has no values")).help("a list needs one at least"));
     }
-    if let Some(twice) = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value)) {
-        return Err(SweepError::new(format!("`{column}` has {} twice", twice.1))
+    let mut seen = HashSet::new();
+    // A range has each value once.
+    if let Value::Array(_) = value
+        && let Some(twice) = values.iter().find(|value| !seen.insert(format!("{value:?}")))
+    {
+        return Err(SweepError::new(format!("`{column}` has {twice} twice"))
             .help("each run is executed once; for repetitions write seeds = 5"));
     }
     Ok(Axis::one(column, values))
@@ -576,7 +589,7 @@ fn range(column: &str, table: &Table) -> Result<Vec<Cell>, SweepError> {
     if count.is_nan() || count < 0.0 {
         return Err(wrong(format!("there is nothing from {from} to {to}")));
     }
-    if count > 1e7 {
+    if count > MOST_VALUES as f64 {
         return Err(wrong(format!("from {from} to {to} are more than ten million values")));
     }
     let value = |i: usize| match times {

@@ -251,7 +251,10 @@ impl<'t> Parser<'t> {
             let start = self.span().start;
             let dim = self.int()?;
             if dim > i64::MAX as u64 {
-                return Err(Diagnostic::new(self.since(start), "an array's size must not be negative"));
+                return Err(Diagnostic::new(
+                    self.since(start),
+                    "an array's size must not be negative, nor 2^63 or more",
+                ));
             }
             self.expect(Kind::BracketClose)?;
             dims.push(Some(dim));

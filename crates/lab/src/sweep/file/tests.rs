@@ -183,6 +183,7 @@ fn mistakes_are_told_with_the_mend() {
         ("work = 'nw'\nseeds = 2\n[params]\nseed = 1\n", ["`seed` is given twice", "one place"]),
         ("work = 'nw'\nseeds = 0\n", ["seeds = 0", "from 1 on"]),
         ("work = 'nw'\nseeds = -3\n", ["seeds = -3", "from 1 on"]),
+        ("work = 'nw'\nseeds = 9223372036854775807\n", ["more than ten million", "fewer"]),
         ("work = 'nw'\n[limits]\ntime_s = -1\n", ["limits.time_s allows no run", "no limit"]),
         ("work = 'nw'\n[limits]\nmemory_mb = 0\n", ["limits.memory_mb allows no run", "no limit"]),
         ("work = 'nw'\n[limits]\nmemory = 1\n", ["unknown field `memory`", "memory_mb"]),

@@ -97,19 +97,28 @@ pub struct LockPace {
 }
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
-    /// Ends a launch in which nothing changes any more: with certainty, if every warp repeats itself; on suspicion,
-    /// after a long time.
-    pub(crate) fn look_for_hang(&mut self, now: Cycle) -> Result<(), Stop> {
-        self.remember_tries(now);
+    /// Ends a launch that goes on at cycle `now`, if that is beyond its limit.
+    pub(crate) fn check_limit(&self, now: Cycle) -> Result<(), Stop> {
         let began = match &self.plan {
             // Copies take their time, too.
             Some(plan) => plan.oldest_start().unwrap_or(now),
             None => self.start,
         };
-        if let Some(limit) = self.context.launch.limits.max_cycles
-            && now - began + self.leapt_cycles() >= limit
-        {
-            return Err(Stop::Hang(HangReason::CycleLimit(limit)));
+        match self.context.launch.limits.max_cycles {
+            Some(limit) if now - began + self.leapt_cycles() >= limit => {
+                Err(Stop::Hang(HangReason::CycleLimit(limit)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends a launch in which nothing changes any more: with certainty, if every warp repeats itself; on suspicion,
+    /// after a long time.
+    pub(crate) fn look_for_hang(&mut self, now: Cycle) -> Result<(), Stop> {
+        self.remember_tries(now);
+        if let Err(limit) = self.check_limit(now) {
+            // It may have ended in this window.
+            return if self.is_done() { Ok(()) } else { Err(limit) };
         }
         let hang = &self.context.launch.chip.hang;
         if self.firmware_computes_until() > now + hang.watch_cycles || self.next_start().is_some() {

@@ -483,6 +483,10 @@ impl<'a, const N: usize, P: Probe> Machine<'a, N, P> {
                 None if self.wake_sleeper(now) => continue,
                 None => return Err(Stop::Hang(HangReason::Blocked)),
             };
+            if !done {
+                // All warps may sleep until long after it.
+                self.check_limit(now)?;
+            }
             let until = now + self.window;
             self.advance(now..until, crew);
             self.exchange(until, crew);

@@ -103,3 +103,30 @@ impl Coming {
         self.later.pop().map(|Reverse(first)| first)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_come_at_their_tick_in_the_order_in_which_they_were_injected() {
+        let mut coming = Coming::new();
+        // Far and near ones, several to a tick.
+        let ready = |number: u32| 5 + u64::from(number * 37 % 50) * 7;
+        (0..200).for_each(|number| coming.push(PacketId(number), ready(number)));
+        let (mut came, mut taken) = (Vec::new(), Vec::new());
+        for tick in 0..400 {
+            while coming.next() <= tick {
+                coming.take(tick, &mut taken);
+                came.extend(taken.drain(..).map(|id| (tick, id)));
+            }
+            if tick % 8 == 7 {
+                coming.advance(tick + 1);
+            }
+        }
+        let mut expected: Vec<_> = (0..200).map(|number| (ready(number), PacketId(number))).collect();
+        expected.sort();
+        assert_eq!(came, expected);
+        assert!(coming.is_empty() && coming.next() == NO_TICK);
+    }
+}
